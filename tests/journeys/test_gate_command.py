@@ -307,7 +307,7 @@ class TestTrouble:
         await steward.start("--code", "A" * 32)
 
         assert await steward.ends() == 2
-        assert "Not a pass of ours" in steward.complaint
+        assert "Unknown pass code" in steward.complaint
 
     async def test_a_stolen_one_forgets_its_pack(
         self, server: Switch, steward: Steward, admin: Fan, alice: Fan, show: int

@@ -86,7 +86,7 @@ async def log_in_gate(request: Request) -> Response:
     role=Role.GATE,
 )
 async def register_gate_device(request: Request) -> Response:
-    """Say which device this is, when somebody asks with an account of their own. Packs are sealed for it."""
+    """Register the device of a gate account. Packs are encrypted for it."""
     body = read(DeviceBody, await request.body())
     standby = await _gate(request).standby(get_caller(request).account_id)
     await _passes(request).bind_device(standby.pass_id, parse_device_key(body.device_key))
@@ -155,7 +155,7 @@ async def upload_check_ins(request: Request) -> Response:
     """
     body = read(UploadBody, await request.body())
     if any(scan.verdict is Verdict.UNDONE for scan in body.scans):
-        raise Invalid(field="scans", detail="An undo needs a network: it is not told later.")
+        raise Invalid(field="scans", detail="An undo needs a network: it cannot be uploaded later.")
     done = await _gate(request).upload(get_caller(request).account_id, body.scans)
     return answer(200, UploadPage(done, sum(one.conflict is not None for one in done)), NO_STORE)
 
@@ -176,12 +176,12 @@ async def get_gate_counts(request: Request) -> Response:
 )
 async def search_gate_tickets(request: Request) -> Response:
     """Find tickets of these shows by booking reference or name, when a phone is flat. A few a minute."""
-    asked = query(SearchQuery, request)
-    if len(asked.q.strip()) < 3:
+    parameters = query(SearchQuery, request)
+    if len(parameters.q.strip()) < 3:
         raise Invalid(field="q", detail="Expected three letters or more.")
     standby = await _gate(request).standby(get_caller(request).account_id)
     found = []
-    for ticket, name in await _gate(request).search(standby, asked.q):
+    for ticket, name in await _gate(request).search(standby, parameters.q):
         layout = (await get_app(request).catalogue.show_on_sale(ticket.show_id)).layout
         found.append(
             FoundTicket(
@@ -226,7 +226,7 @@ def _place(text: str) -> tuple[int, int]:
 
 
 async def _page(request: Request, found: CheckIn, named: int | None) -> CheckInPage:
-    """`named` is the show the ticket says it is for. Of a stranger's ticket nothing more is told."""
+    """`named` is the show that the ticket names. Other organisers' tickets get no more details."""
     is_refused = found.verdict not in (*OPENING_VERDICTS, Verdict.UNDONE)
     seat = section = category = number = other = None
     if found.seat is not None:

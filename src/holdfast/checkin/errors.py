@@ -1,4 +1,4 @@
-"""Every way to say no to somebody who stands at the door with a device. No I/O.
+"""Refusals for devices at the door. No I/O.
 
     Refusal
     ├── NoGatePass          403  no pass of this account is good now
@@ -11,7 +11,7 @@
     ├── ScanIdUsed          409  the device has used this scan_id for something else
     └── SearchMax           429  looked people up as often as one may in a minute
 
-That a ticket opens no door is no refusal of ours: it is the verdict that was asked for.
+A refused ticket is not an error here: the verdict is the response.
 """
 
 from holdfast.errors import Refusal
@@ -32,7 +32,7 @@ class BadPassCode(Refusal):
     A pass is for one device. Ask the organiser for a new one.
     """
 
-    code, status, title = "bad_pass_code", 401, "Not a pass of ours"
+    code, status, title = "bad_pass_code", 401, "Unknown pass code"
 
 
 class DeviceTaken(Refusal):
@@ -60,7 +60,7 @@ class NoSuchPass(Refusal):
 
 
 class NotAGateAccount(Refusal):
-    """Nobody of the role gate has this address.
+    """No account with the role gate has this address.
 
     Leave `email` out to get a code that a device signs in with.
     """

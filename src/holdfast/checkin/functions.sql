@@ -63,7 +63,7 @@ BEGIN
     END IF;
 END $$;
 
--- One scan at a gate that is online. p_serial NULL: the code is not one of ours. p_edition NULL: found by
+-- One scan at a gate that is online. p_serial NULL: the code is not valid. p_edition NULL: found by
 -- hand. No row: no pass. The same scan again gets the first answer again; a row without an id: the device has
 -- used this scan id for another ticket, and the answer to that one must not admit anybody here.
 -- The lock of the ticket decides between two gates that scan it at once: the second sees what the first did.
@@ -205,7 +205,8 @@ DECLARE
     v_rival  check_in;
     v_why    text;
     v_scan   text := p_scan;
-    -- A device whose clock is ahead of ours, or before its pass began, scanned at the nearest possible time.
+    -- If a device's clock is ahead of the server's, or before the start of its pass, the scan gets the
+    -- nearest possible time.
     v_at     timestamptz := least(p_scanned_at, clock_timestamp());
 BEGIN
     SELECT * INTO v_pass FROM pass_now(p_account, p_show, p_grace);

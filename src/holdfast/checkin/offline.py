@@ -32,7 +32,7 @@ NONCE = bytes(12)  # the key seals one message, so its number may be this
 
 
 class BadPack(Exception):
-    """Not a pack of ours, not for this device, or damaged."""
+    """Not one of our packs, not for this device, or damaged."""
 
 
 class PackTicket(Struct, frozen=True, array_like=True):
@@ -42,7 +42,7 @@ class PackTicket(Struct, frozen=True, array_like=True):
     seat: str
     is_used: bool
     is_inside: bool
-    since_s: float = 0.0  # when somebody came in with it, and
+    since_s: float = 0.0  # when it was used, and
     gate: str = ""  # where
 
 
@@ -92,7 +92,7 @@ def open_pack(raw: bytes, device_private: bytes, trusted: Mapping[int, bytes]) -
 
 
 def is_device_key(raw: bytes) -> bool:
-    """32 bytes that a secret can be shared with: the few points where it would be 0 are nobody's key."""
+    """32 bytes that a secret can be shared with: the few points where it would be 0 are not valid keys."""
     if len(raw) != KEY_BYTES:
         return False
     try:
@@ -125,7 +125,7 @@ class OfflineDecision:
 
 @dataclass(slots=True)
 class Memory:
-    """What this gate has seen itself: who is inside, and since when. Kept by whoever runs it."""
+    """The gate's own scans: the tickets inside, and since when. The caller stores it."""
 
     admitted: dict[Place, datetime] = field(default_factory=dict)
     outside: set[Place] = field(default_factory=set)  # were inside, and were scanned out
@@ -168,7 +168,7 @@ class OfflineGate:
         return OfflineDecision(verdict, known.seat if known else "", show.title, first_at, gate, place)
 
     def _first(self, place: Place, known: PackTicket | None) -> tuple[datetime | None, str]:
-        """When and where somebody came in with it: here, or somewhere before the pack was made."""
+        """When and where it was used: here, or elsewhere before the pack was built."""
         if place in self.memory.admitted:
             return self.memory.admitted[place], self.pack.gate
         if known is not None and known.since_s:
@@ -176,7 +176,7 @@ class OfflineGate:
         return None, ""
 
     def place_of(self, text: str) -> Place | None:
-        """The ticket of a code; None: it is none of ours."""
+        """The ticket of a code; None: it is not one of our tickets."""
         try:
             ticket = read_code(text, self.pack.keys).ticket
         except BadCode:

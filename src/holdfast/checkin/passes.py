@@ -37,9 +37,11 @@ class NewPass(Struct, forbid_unknown_fields=True, frozen=True):
     shows: Annotated[list[ShowId], Meta(min_length=1, max_length=SHOWS_MAX)]
     gate: GateName
     name: DeviceName = "A device"
-    starts_at: Moment | None = None  # unless said: six hours before the first of the shows
-    ends_at: Moment | None = None  # unless said: two hours after the last
-    email: Annotated[str, Meta(min_length=3, max_length=254)] | None = None  # of somebody of the role gate
+    starts_at: Moment | None = None  # default: six hours before the first of the shows
+    ends_at: Moment | None = None  # default: two hours after the last
+    email: Annotated[str, Meta(min_length=3, max_length=254)] | None = (
+        None  # of an account with the role gate
+    )
 
 
 class PassPage(Struct, frozen=True):
@@ -55,7 +57,7 @@ class PassPage(Struct, frozen=True):
 
 class CreatedPass(Struct, frozen=True):
     gate_pass: PassPage
-    code: str | None  # signs a device in; told this once
+    code: str | None  # signs a device in; shown only once
     qr_svg: str | None
 
 
@@ -137,7 +139,7 @@ CODE_BYTES = 20
 
 @dataclass(frozen=True, slots=True)
 class SignedInPass:
-    """Somebody who signed in with a pass."""
+    """A user or device that signed in with a pass."""
 
     pass_id: int
     access_token: str
@@ -149,7 +151,7 @@ class Passes:
         self._people = people
 
     async def make(self, organiser_id: int | None, new: NewPass) -> tuple[PassPage, str | None]:
-        """The pass, and its code, which is told once; None: an account signs in with its password."""
+        """The pass, and its code, which is shown only once; None: an account signs in with its password."""
         times = require_row(await self._postgres.fetchrow(Q.show_times, new.shows, organiser_id))
         if times["known"] != len(set(new.shows)):
             raise NoSuchShow
@@ -200,7 +202,7 @@ class Passes:
             raise DeviceTaken
 
     async def _account(self, new: NewPass) -> int:
-        """Of the person, or one of the device's own, which nobody can log in to with a password."""
+        """Of the person, or one of the device's own, which has no password."""
         if new.email is not None:
             known = await self._postgres.fetchval(Q.gate_account, normal_email(new.email))
             if known is None:

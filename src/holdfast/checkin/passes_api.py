@@ -38,9 +38,9 @@ routes = RouteTable(tag="admin", role=Role.ORGANISER)
 async def create_gate_pass(request: Request) -> Response:
     """Let a device ask at the door.
 
-    For these shows, at one gate, until the pass ends. The device signs in with `code`, which is told this
-    once (show it as a QR); the first device to do so has the pass. With `email`, somebody of the role gate
-    asks with their own account instead.
+    For these shows, at one gate, until the pass ends. The device signs in with `code`, which is shown only
+    this once (show it as a QR); the first device to do so has the pass. With `email`, the account with that
+    address and the role gate has it instead.
     """
     new = read(NewPass, await request.body())
     made, code = await _passes(request).make(_organiser_id(request), new)
@@ -50,9 +50,9 @@ async def create_gate_pass(request: Request) -> Response:
 
 @routes.get(PASSES, query=PassesQuery, answers={200: PassList})
 async def list_gate_passes(request: Request) -> Response:
-    """Your passes, newest first; of one show, if asked."""
-    asked = query(PassesQuery, request)
-    return answer(200, PassList(await _passes(request).of(_organiser_id(request), asked.show)))
+    """Your passes, newest first; `show` filters by show."""
+    parameters = query(PassesQuery, request)
+    return answer(200, PassList(await _passes(request).of(_organiser_id(request), parameters.show)))
 
 
 @routes.delete(PASSES + "/{pass:int}", answers={200: PassPage}, refusals=(NoSuchPass,))

@@ -56,7 +56,7 @@ SELECT conflict.id, conflict.serial, conflict.why, conflict.at, ticket.seat, tic
  LIMIT $2;
 
 -- name: note_search
--- No row: looked people up $2 times in the last minute. What is older than that is not kept.
+-- No row: looked people up $2 times in the last minute. Older rows are deleted.
 WITH forgotten AS (
     DELETE FROM gate_search WHERE pass_id = $1 AND at <= now() - interval '1 minute'
 )

@@ -1,6 +1,6 @@
 """The only file in gate/ that asks the ledger about scans: check in, undo, tell later, count, look up, pack.
 
-One row decides: check_in_now locks the ticket, a refund and a transfer do too. Whoever comes second finds
+One row decides: check_in_now locks the ticket, a refund and a transfer do too. The second one finds
 what the first one made of it (G1).
 """
 
@@ -84,7 +84,7 @@ class CheckInStore:
         return await self._check_in(account_id, scan_id, way, place, ticket.edition, binding), code
 
     async def admit(self, account_id: int, scan_id: str, way: Way, place: tuple[int, int]) -> CheckIn:
-        """By hand: somebody was found by name or reference."""
+        """By hand: the ticket was found by name or reference."""
         return await self._check_in(account_id, scan_id, way, place, None, None)
 
     async def _check_in(
@@ -123,7 +123,7 @@ class CheckInStore:
         return CheckIn(show_id=show_id, verdict=Verdict.UNDONE, **dict(row))
 
     async def upload(self, account_id: int, scans: Sequence[OfflineScan]) -> list[UploadedScan]:
-        """What a device decided alone, in the order of its clock; answers in the order asked."""
+        """Offline scans of a device, in the order of its clock; results in the order of the scans."""
         await self._uploadable(account_id)
         done: dict[int, UploadedScan] = {}
         for place, scan in sorted(enumerate(scans), key=lambda one: one[1].scanned_at):

@@ -1,4 +1,4 @@
-"""What is asked at the door, and what is said. No I/O."""
+"""Scans at the door and their verdicts. No I/O."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -19,11 +19,11 @@ class Verdict(StrEnum):
 
     ADMITTED = "admitted"
     LEFT = "left"  # scanned out; may come in again, if the show lets them
-    UNKNOWN = "unknown"  # not a ticket of ours
+    UNKNOWN = "unknown"  # not one of our tickets
     WRONG_SHOW = "wrong_show"
     VOID = "void"  # given back
-    TRANSFERRED = "transferred"  # somebody else has it now
-    USED = "used"  # somebody is inside with it
+    TRANSFERRED = "transferred"  # another person has it now
+    USED = "used"  # a visitor is inside with it
     STALE_CODE = "stale_code"  # a picture of a live code, or another phone's
     LIVE_CODE_NEEDED = "live_code_needed"  # on paper, where the show wants phones
     NOT_INSIDE = "not_inside"  # scanned out, and never in
@@ -33,14 +33,14 @@ class Verdict(StrEnum):
 VERDICT_TEXTS = {
     Verdict.ADMITTED: "Welcome",
     Verdict.LEFT: "Scanned out",
-    Verdict.UNKNOWN: "Not a ticket of ours",
+    Verdict.UNKNOWN: "Not one of our tickets",
     Verdict.WRONG_SHOW: "For another show",
     Verdict.VOID: "Given back",
-    Verdict.TRANSFERRED: "Given to somebody else",
+    Verdict.TRANSFERRED: "Transferred to another person",
     Verdict.USED: "Used already",
     Verdict.STALE_CODE: "An old picture, or another phone's",
     Verdict.LIVE_CODE_NEEDED: "Only the live code on a phone",
-    Verdict.NOT_INSIDE: "Nobody is inside with it",
+    Verdict.NOT_INSIDE: "Not inside",
     Verdict.UNDONE: "Undone",
 }
 OPENING_VERDICTS = (Verdict.ADMITTED, Verdict.LEFT)
@@ -86,7 +86,7 @@ class CheckInPage(Struct, frozen=True, omit_defaults=True):
 class OfflineScan(Struct, forbid_unknown_fields=True, frozen=True):
     scan_id: ScanId
     code: CodeText
-    verdict: Verdict  # what the device said
+    verdict: Verdict  # the device's decision
     scanned_at: Moment  # by the device's clock
     way: Way = Way.ENTRY
 

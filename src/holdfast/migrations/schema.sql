@@ -423,7 +423,8 @@ DECLARE
     v_rival  check_in;
     v_why    text;
     v_scan   text := p_scan;
-    -- A device whose clock is ahead of ours, or before its pass began, scanned at the nearest possible time.
+    -- If a device's clock is ahead of the server's, or before the start of its pass, the scan gets the
+    -- nearest possible time.
     v_at     timestamptz := least(p_scanned_at, clock_timestamp());
 BEGIN
     SELECT * INTO v_pass FROM pass_now(p_account, p_show, p_grace);

@@ -3,7 +3,7 @@
 ticket.py    the signed code             link.py      the address of a ticket's page
 issued.py    a ticket, and its pages     qr.py        the code as a picture
 pdf.py       on paper                    calendar.py  in a calendar
-store.py     keys, codes, phones         transfers/   given to somebody else
+store.py     keys, codes, phones         transfers/   given to another person
 """
 
 from holdfast.tickets.calendar import calendar_file

@@ -1,4 +1,4 @@
-"""My tickets: codes, pictures, paper, calendar, the page on a phone; given to somebody else."""
+"""My tickets: codes, pictures, paper, calendar, the page on a phone; transfers."""
 
 from base64 import b32encode
 from datetime import UTC, datetime
@@ -50,7 +50,9 @@ routes = RouteTable(tag="tickets", role=Role.FAN)
 
 
 class PhoneBody(Struct, forbid_unknown_fields=True, frozen=True):
-    phone: Annotated[str, Meta(min_length=8, max_length=100, pattern=r"^[!-~]+$")]  # made up once, and kept
+    phone: Annotated[
+        str, Meta(min_length=8, max_length=100, pattern=r"^[!-~]+$")
+    ]  # generated and stored by the phone
 
 
 class TicketsQuery(Struct, forbid_unknown_fields=True, frozen=True):
@@ -99,7 +101,7 @@ async def create_booking_ticket_codes(request: Request) -> Response:
     """Live codes for this phone, of every ticket of my booking.
 
     They change every `step_s` seconds and are good for the step before and after. A phone is whatever name it
-    goes by; the one that asked last is the one whose codes open the door.
+    goes by; only the codes of the phone that requested last are valid.
     """
     body = read(PhoneBody, await request.body())
     _, found = await _of_booking(request)
@@ -118,9 +120,9 @@ async def resend_tickets(request: Request) -> Response:
 @routes.get("/tickets", query=TicketsQuery, answers={200: TicketList}, refusals=(NoSuchTicket,))
 async def list_tickets(request: Request) -> Response:
     """My tickets, newest first: those I booked, and those I was given."""
-    asked, me = query(TicketsQuery, request), await load_giver(request)
-    before = parse_ticket_id(asked.before)[1] if asked.before else BIGINT_MAX
-    found = await get_tickets(request).of_owner(me.account_id, me.email, before=before, limit=asked.size)
+    parameters, me = query(TicketsQuery, request), await load_giver(request)
+    before = parse_ticket_id(parameters.before)[1] if parameters.before else BIGINT_MAX
+    found = await get_tickets(request).of_owner(me.account_id, me.email, before=before, limit=parameters.size)
     return answer(200, TicketList([await build_page(request, one, me) for one in found]), NO_STORE)
 
 
@@ -271,7 +273,7 @@ def _attached(name: str) -> dict[str, str]:
     keyed=True,
 )
 async def transfer_ticket(request: Request) -> Response:
-    """Give a ticket to somebody else.
+    """Give a ticket to another person.
 
     Its code is dead at once. Who has an account by this address has the ticket; who has none gets it by
     signing up, and until then you may take it back.
@@ -288,7 +290,7 @@ async def transfer_ticket(request: Request) -> Response:
     refusals=(NoSuchTicket, NothingToTakeBack, TicketUsed, TicketVoid),
 )
 async def cancel_ticket_transfer(request: Request) -> Response:
-    """Take a ticket back that waits for somebody to sign up."""
+    """Take back a ticket whose recipient has not signed up yet."""
     place, me = parse_ticket_id(request.path_params["ticket"]), await load_giver(request)
     ticket = await get_app(request).transfers.take_back(*place, me)
     return answer(200, await build_page(request, ticket, me))

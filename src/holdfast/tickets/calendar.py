@@ -1,4 +1,4 @@
-"""Tickets as an entry of somebody's calendar (RFC 5545). No I/O.
+"""Tickets as a calendar entry (RFC 5545). No I/O.
 
 The UID is the booking's and never changes; SEQUENCE is the show's revision, so that a calendar that reads the
 file again moves the entry instead of adding one, and strikes it out when the show is off.

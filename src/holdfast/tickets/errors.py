@@ -1,10 +1,10 @@
-"""Every way to say no to somebody with a ticket. No I/O.
+"""Refusals about tickets. No I/O.
 
 Refusal
-├── NoSuchTicket        404  also for somebody else's: whose it is, is not told
-├── BadCode             422  not a code of ours, or one that was changed
+├── NoSuchTicket        404  also for tickets of other owners, which stay secret
+├── BadCode             422  not a valid code, or one that was changed
 ├── NoTickets           409  the booking is not confirmed, so there are none yet
-├── TicketUsed          409  somebody is, or was, inside with it
+├── TicketUsed          409  it was used at the door
 ├── TicketVoid          410  it was given back
 ├── TransferMax         409  it has changed hands as often as it may
 ├── TransferTooLate     409  the show is over
@@ -27,12 +27,12 @@ class NoSuchTicket(Refusal):
 
 
 class BadCode(Refusal):
-    """This is not the code of a ticket of ours, or it was changed on its way.
+    """This is not the code of one of our tickets, or it was changed.
 
     Scan it again, larger and in better light. If it stays, the ticket was not sold by this box office.
     """
 
-    code, status, title = "bad_code", 422, "Not a ticket of ours"
+    code, status, title = "bad_code", 422, "Not one of our tickets"
 
 
 class NoTickets(Refusal):
@@ -45,7 +45,7 @@ class NoTickets(Refusal):
 
 
 class TicketUsed(Refusal):
-    """Somebody has been let in with this ticket, so it cannot change hands any more."""
+    """This ticket was used at the door, so it cannot be transferred any more."""
 
     code, status, title = "ticket_used", 409, "Already used"
 
@@ -72,13 +72,13 @@ class TransferTooLate(Refusal):
 
 
 class NothingToTakeBack(Refusal):
-    """You gave this ticket to nobody, or it has arrived: only who has it now can give it back to you."""
+    """You have not transferred this ticket, or its new owner has it: only the new owner can return it."""
 
     code, status, title = "nothing_to_take_back", 409, "Nothing to take back"
 
 
 class ToYourself(Refusal):
-    """The address is your own. Give the ticket to somebody else, or keep it."""
+    """The address is your own. Give the ticket to another person, or leave it with you."""
 
     code, status, title = "to_yourself", 422, "It is yours already"
 

@@ -25,8 +25,8 @@ class Standing(StrEnum):
     """What a ticket is worth."""
 
     GOOD = "good"
-    INSIDE = "inside"  # somebody is in with it
-    USED = "used"  # somebody was
+    INSIDE = "inside"  # a visitor is inside with it
+    USED = "used"  # a visitor was inside with it
     GIVEN_AWAY = "given_away"  # to its present owner or, until they sign up, to an address
     VOID = "void"  # given back
 
@@ -42,7 +42,7 @@ class IssuedTicket:
     codes: Codes
     booked_by: int
     owner_id: int | None  # who it was given to
-    owner_email: str | None  # or to which address, until somebody signs up with it
+    owner_email: str | None  # or to which address, until its owner signs up
     issued_at: datetime
     voided_at: datetime | None
     used_at: datetime | None

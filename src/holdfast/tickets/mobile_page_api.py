@@ -32,7 +32,7 @@ from holdfast.web.routing import RouteTable
 
 TIPS = {
     Standing.GOOD: "Turn your screen's brightness up at the door.",
-    Standing.INSIDE: "Somebody is inside with this ticket.",
+    Standing.INSIDE: "This ticket is in use: its visitor is inside.",
     Standing.USED: "This ticket was used.",
     Standing.VOID: "This ticket was given back and opens no door.",
     Standing.GIVEN_AWAY: "This ticket was given away.",

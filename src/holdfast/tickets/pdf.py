@@ -1,4 +1,4 @@
-"""Tickets on paper: three to a sheet of A4, each with its own code. No I/O but the fonts it is told of.
+"""Tickets on paper: three to a sheet of A4, each with its own code. No I/O but reading its fonts.
 
 The code is drawn, not pasted as a picture: sharp on every printer, and small. What paper cannot do (a show
 whose codes change) it says, instead of printing a code that would not open the door.
@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 186.0, 86.0
 QR_SIDE = 56.0
 TEXT_WIDTH = WIDTH - QR_SIDE - 20
 TERMS = (
-    "One person, once. The code opens the door for whoever shows it first: keep it to yourself. "
+    "One person, once. The code opens the door for the first person who shows it: keep it to yourself. "
     "A copy, a ticket given back or given away is refused."
 )
 ON_THE_PHONE = "The codes of this show change every half minute: show your ticket on your phone."
@@ -31,7 +31,7 @@ INK, QUIET_INK, LINE = (20, 24, 33), (95, 102, 115), (205, 210, 218)
 
 
 def texts_of(occasion: TicketShow, tickets: Sequence[PrintedTicket]) -> list[str]:
-    """Everything that somebody typed: what the fonts must have letters for."""
+    """All user input: the fonts must have its letters."""
     shown = [occasion.title, occasion.hall, occasion.venue, occasion.address, occasion.city]
     return [*shown, *(text for t in tickets for text in (t.seat, t.section, t.row, t.category, t.price))]
 
@@ -88,8 +88,8 @@ class _Sheet(FPDF):
         if ticket.code is not None:
             self._qr(left, top, ticket.code)
         else:
-            said = WORTHLESS.get(ticket.worth, ON_THE_PHONE)
-            self._words(left, top + 15, said, size=11, width=QR_SIDE, lines_max=5)
+            notice = WORTHLESS.get(ticket.worth, ON_THE_PHONE)
+            self._words(left, top + 15, notice, size=11, width=QR_SIDE, lines_max=5)
         self._words(left, top + QR_SIDE + 2, ticket.reference, size=15, style="B", width=QR_SIDE, align="C")
         self._words(
             left, top + QR_SIDE + 9, ticket.ticket_id, size=7, ink=QUIET_INK, width=QR_SIDE, align="C"

@@ -21,7 +21,7 @@ SELECT * FROM issued_ticket WHERE show_id = $1 AND number = $2 ORDER BY seat;
 SELECT * FROM issued_ticket WHERE show_id = $1 AND serial = $2;
 
 -- name: tickets_of_owner
--- Those they booked and kept, those they were given, those waiting for their address; newest first.
+-- Those they booked and still own, those they were given, those waiting for their address; newest first.
 SELECT * FROM (
     SELECT issued_ticket.* FROM issued_ticket
      WHERE booked_by = $1 AND owner_id IS NULL AND owner_email IS NULL
@@ -35,7 +35,8 @@ SELECT * FROM (
  LIMIT $4;
 
 -- name: bind_phone
--- The phone that asked last is the one; the number of its binding changes only when it is another one.
+-- Only the phone that opened the ticket last is valid; the number of its binding changes only with the
+-- phone.
 WITH locked AS (
     SELECT number, seat
       FROM ticket

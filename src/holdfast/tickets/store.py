@@ -160,8 +160,8 @@ class Tickets:
         await self._postgres.execute(Q.bind_phone, tickets[0].show_id, serials, digest)
 
     async def resend(self, show_id: int, number: int, account_id: int) -> None:
-        told = await self._postgres.fetchval(Q.resend, show_id, number, RESENDS_AN_HOUR_MAX, account_id)
-        if told is None:
+        sent = await self._postgres.fetchval(Q.resend, show_id, number, RESENDS_AN_HOUR_MAX, account_id)
+        if sent is None:
             raise ResendMax(limit=RESENDS_AN_HOUR_MAX, retry_after_s=3600)
 
     async def paper(

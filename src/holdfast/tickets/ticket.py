@@ -9,7 +9,7 @@ that types like a keyboard gets them right on most layouts. About 116 characters
 - A code has one spelling. Another spelling of the same bytes is refused, so nothing can be changed unseen.
 - The signature is Ed25519 over a prefix of its own: nothing else we sign is a ticket, and no ticket is a
   token.
-- The key is looked up by its id among ours; keys stay for ever, so that old tickets stay good (T1).
+- The key is looked up by its id among ours; keys are never deleted, so that old tickets stay valid (T1).
 - `edition` is raised when a ticket changes hands: the code of the edition before opens nothing any more.
 - A *live* code carries a tag of the current half minute, from a secret that only the phone it was given to,
   the server and gates with a pack know: a picture of it goes stale (attack 28).
@@ -218,7 +218,7 @@ def build_link(key: TicketKey, ticket: Ticket) -> str:
 
 
 def read_link(text: str, keys: Mapping[int, TicketKey]) -> Ticket:
-    """The ticket it names; whatever is no link of ours is nobody's ticket."""
+    """The ticket that a link names. Raises NoSuchTicket for any other text."""
     if len(text) != LINK_CHARACTERS or not text.isascii():
         raise NoSuchTicket
     try:

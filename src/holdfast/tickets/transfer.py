@@ -41,9 +41,7 @@ class TransferBody(Struct, forbid_unknown_fields=True, frozen=True):
 class TransferPage(Struct, frozen=True):
     ticket_id: str
     email: str
-    has_arrived: (
-        bool  # false: it waits until somebody signs up with this address; until then you may take it back
-    )
+    has_arrived: bool  # false: it waits for a sign-up with this address; until then you may take it back
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def check_giving(ticket: IssuedTicket | None, giver: Giver, email: str, *, is_ov
 
 
 def check_taking_back(ticket: IssuedTicket | None, giver: Giver, given_by: int | None) -> IssuedTicket:
-    """The ticket, if it still waits for somebody and this is who gave it away."""
+    """The ticket, if its recipient has not signed up and this account gave it away."""
     if ticket is None or giver.account_id not in (ticket.booked_by, given_by):
         raise NoSuchTicket
     _refuse_unusable(ticket)
@@ -91,7 +89,7 @@ class Transfers:
         self._postgres = postgres
 
     async def give(self, show_id: int, serial: int, giver: Giver, email: str) -> IssuedTicket:
-        """To whoever has, or will have, an account by this address; in its one spelling."""
+        """To the present or future account with this address, in its normalised spelling."""
         async with self._postgres.transaction() as tx:
             is_over = await tx.fetchval(Q.show_is_over, show_id)
             ticket = check_giving(
@@ -105,7 +103,7 @@ class Transfers:
             return await self._again(tx, ticket)
 
     async def take_back(self, show_id: int, serial: int, giver: Giver) -> IssuedTicket:
-        """What waits for somebody who has not signed up."""
+        """Tickets whose recipient has not signed up."""
         async with self._postgres.transaction() as tx:
             found = await self._locked(tx, show_id, serial)
             given_by = await tx.fetchval(Q.last_giver, show_id, serial)
