@@ -172,32 +172,34 @@ def _aside(text: str) -> None:
     print(f"· {text}", file=sys.stderr, flush=True)
 
 
-def _show(said: "ScanResult", as_json: bool) -> None:
+def _show(result: "ScanResult", as_json: bool) -> None:
     """One line per scan, and a bell for every refusal."""
     from holdfast.checkin.verdict import VERDICT_TEXTS, Verdict
 
-    words = VERDICT_TEXTS[said.verdict] if said.verdict else "Unknown: no network, and the pack has expired"
+    words = (
+        VERDICT_TEXTS[result.verdict] if result.verdict else "Unknown: no network, and the pack has expired"
+    )
     if as_json:
-        page = {"verdict": said.verdict, "seat": said.seat, "offline": said.is_offline, "words": words}
-        if said.first_at is not None:
-            page |= {"first_at": said.first_at.isoformat(), "first_gate": said.first_gate}
+        page = {"verdict": result.verdict, "seat": result.seat, "offline": result.is_offline, "words": words}
+        if result.first_at is not None:
+            page |= {"first_at": result.first_at.isoformat(), "first_gate": result.first_gate}
         print(json.dumps(page), flush=True)
         return
-    is_well = said.is_open or said.verdict is Verdict.UNDONE
+    is_well = result.is_open or result.verdict is Verdict.UNDONE
     parts = [
         f"{datetime.now():%H:%M:%S}",
         words if is_well else words.upper(),
-        said.seat,
-        said.title,
+        result.seat,
+        result.title,
     ]
-    if said.first_at is not None:
-        parts.append(f"since {said.first_at.astimezone():%H:%M:%S} at {said.first_gate}")
-    if said.is_offline:
+    if result.first_at is not None:
+        parts.append(f"since {result.first_at.astimezone():%H:%M:%S} at {result.first_gate}")
+    if result.is_offline:
         parts.append("(no network)")
     line = "  ".join(part for part in parts if part)
     mark = "✓" if is_well else "✗"
     if sys.stdout.isatty():
-        colour = GREEN if is_well else RED if said.verdict else YELLOW
+        colour = GREEN if is_well else RED if result.verdict else YELLOW
         bell = "" if is_well else "\a"
         print(f"{bell}{colour} {mark} {line} {PLAIN}", flush=True)
     else:

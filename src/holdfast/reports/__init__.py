@@ -1,8 +1,8 @@
-"""What organisers want to know of their sales (R33): a copy of the ledger, kept by facts, summed when asked.
+"""Sales figures for organisers (R33): a copy of the bookings, updated by facts, summed on request.
 
-figure.py   what is told             sheet.py   the same for a spreadsheet, and nothing that it would run
+figure.py   the figures              sheet.py   the same for a spreadsheet, and nothing that it would run
 change.py   what facts change in it
-store.py    kept, rebuilt, summed    worker.py  hears facts      routes.py  /admin/…/figures
+store.py    update, rebuild, sum     worker.py  reads facts      routes.py  /admin/…/figures
 """
 
 from holdfast.reports.store import ReportStore

@@ -12,7 +12,7 @@ from holdfast.web.caller import Role
 from holdfast.web.responses import answer, query
 from holdfast.web.routing import RouteTable, get_app, get_caller
 
-NOT_KEPT = {"Cache-Control": "no-store"}
+NO_STORE = {"Cache-Control": "no-store"}
 CSV = "text/csv"
 SHOW = "/admin/shows/{show:int}/figures"
 EVENT = "/admin/events/{event:int}/figures"
@@ -22,9 +22,9 @@ routes = RouteTable(tag="admin", role=Role.ORGANISER)
 @routes.get(SHOW, query=FiguresQuery, answers={200: ShowFigures}, refusals=(NoSuchShow,))
 async def get_show_figures(request: Request) -> Response:
     """How the sale of a show goes: sold by minute, how far bookings came, revenue, refunds, who came in."""
-    asked = query(FiguresQuery, request)
+    parameters = query(FiguresQuery, request)
     show_id = await _own_show(request)
-    return answer(200, await _figures(request).of_show(show_id, asked.since), NOT_KEPT)
+    return answer(200, await _figures(request).of_show(show_id, parameters.since), NO_STORE)
 
 
 @routes.get(SHOW + ".csv", answers={200: bytes}, refusals=(NoSuchShow,), media_types=(CSV,))
@@ -38,7 +38,7 @@ async def get_show_figures_csv(request: Request) -> Response:
 async def get_event_figures(request: Request) -> Response:
     """How the sales of all shows of an event go."""
     event_id = request.path_params["event"]
-    return answer(200, await _figures(request).of_event(event_id, _organiser_id(request)), NOT_KEPT)
+    return answer(200, await _figures(request).of_event(event_id, _organiser_id(request)), NO_STORE)
 
 
 @routes.get(EVENT + ".csv", answers={200: bytes}, refusals=(NoSuchEvent,), media_types=(CSV,))
@@ -50,7 +50,7 @@ async def get_event_figures_csv(request: Request) -> Response:
 
 
 def _sheet(pages: AsyncIterator[bytes], name: str) -> Response:
-    headers = NOT_KEPT | {
+    headers = NO_STORE | {
         "Content-Disposition": f'attachment; filename="{name}"',
         "X-Content-Type-Options": "nosniff",
     }

@@ -1,7 +1,7 @@
 """CSV that a spreadsheet shows and does not run. No I/O.
 
 A cell that begins with one of FORMULA is taken for a formula by most spreadsheets, and the names of
-categories and seats are whatever somebody typed: such a cell gets an apostrophe in front, and spreadsheets
+categories and seats are user input: such a cell gets an apostrophe in front, and spreadsheets
 show the rest. Our own numbers are never negative, so none of them is touched.
 """
 

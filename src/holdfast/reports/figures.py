@@ -17,7 +17,7 @@ from holdfast.outbox import (
 )
 from holdfast.outbox import RefundDone as RefundMade
 
-MINUTES_MAX = 10_080  # told at once: a week, if something happens every minute
+MINUTES_MAX = 10_080  # per response: a week, if something happens every minute
 
 
 class Funnel(Struct, frozen=True, kw_only=True):
@@ -27,8 +27,8 @@ class Funnel(Struct, frozen=True, kw_only=True):
     paying: int
     confirmed: int
     lapsed: int
-    cancelled: int  # let go by their owners
-    failed: int  # paid too late, and somebody else had the seats
+    cancelled: int  # released by their owners
+    failed: int  # paid too late, and another buyer had the seats
     refunded: int  # whole; a booking that gave some seats back is still confirmed
 
 

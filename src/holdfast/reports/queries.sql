@@ -1,4 +1,4 @@
--- Figures: kept by facts, written anew from the ledger, summed.
+-- Figures: updated by facts, rebuilt from the bookings, summed.
 
 -- name: revisions
 -- Of these bookings; one that is not there: NULL.
@@ -51,7 +51,7 @@ SELECT DISTINCT ON (show_id, number, attempt, refund)
     WHERE report_refund.fact_id <= excluded.fact_id;
 
 -- name: lock
--- Whoever hears facts waits meanwhile: what they would change could be what is just being written anew.
+-- Consumers of facts wait meanwhile: they could change rows that are being rebuilt.
 LOCK TABLE report_seat, report_stage, report_refund IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: shows_sold
@@ -70,14 +70,14 @@ DELETE FROM report_refund WHERE show_id = $1;
 -- Every seat that was ever sold. A seat that its booking has not got any more was given back when its ticket
 -- was voided; those of a refunded booking when that was refunded. What was given back has no price.
   SELECT ticket.show_id, ticket.number, ticket.seat, booking.revision, booking.currency,
-         CASE WHEN booking.state = 'confirmed' THEN kept.price ELSE NULL END AS price_minor,
+         CASE WHEN booking.state = 'confirmed' THEN sold.price ELSE NULL END AS price_minor,
          ticket.issued_at AS sold_at,
-         CASE WHEN kept.price IS NULL THEN ticket.voided_at ELSE given.at END AS returned_at
+         CASE WHEN sold.price IS NULL THEN ticket.voided_at ELSE given.at END AS returned_at
     FROM issued_ticket AS ticket
     JOIN payable_booking AS booking USING (show_id, number)
     LEFT JOIN LATERAL (
          SELECT price FROM unnest(booking.seats, booking.prices_minor) AS a (seat, price)
-          WHERE a.seat = ticket.seat) AS kept ON true
+          WHERE a.seat = ticket.seat) AS sold ON true
     LEFT JOIN LATERAL (
          SELECT min(at) AS at FROM booking_history AS move
           WHERE move.show_id = ticket.show_id AND move.number = ticket.number

@@ -1,6 +1,6 @@
-"""Figures in the ledger: kept by facts, written anew, summed. The only file here that writes them.
+"""Figures in PostgreSQL: updated by facts, rebuilt, summed. The only file here that writes them.
 
-Every change is of one row by its key and can be made twice: a fact that is told again changes nothing.
+Every change is of one row by its key and can be made twice: a repeated fact changes nothing.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -41,19 +41,19 @@ class ReportStore:
         self._postgres = postgres
         self._catalogue = catalogue
 
-    # ── kept by facts ─────────────────────────────────────────────────────────────────
+    # ── updated by facts ─────────────────────────────────────────────────────────────────
 
     async def apply_many(self, facts: Sequence[Fact]) -> None:
         """In one transaction, in at most five statements, however many there are."""
         changes = collect_changes(facts)
         async with self._postgres.fresh_plans() as tx:
-            # Tables in the order in which a rebuild locks them: nobody waits for who waits for them.
+            # Tables in the order in which a rebuild locks them, which rules out deadlocks.
             await _write(tx, Q.add_seats, await self._rows(await _sold(tx, changes)))
             await _write(tx, Q.return_seats, changes.returned)
             await _write(tx, Q.add_stages, changes.stages)
             await _write(tx, Q.set_refunds, changes.refunds)
 
-    # ── written anew ──────────────────────────────────────────────────────────────────
+    # ── rebuilt ──────────────────────────────────────────────────────────────────
 
     async def rebuild(self, progress: Callable[[str, int, int], None] = lambda *_: None) -> int:
         """Every show from the ledger; how many there were. The sale goes on meanwhile."""
@@ -131,10 +131,10 @@ class ReportStore:
     async def _row(self, row: Row) -> list[object]:
         show_id = row["show_id"]
         label = (await self._catalogue.show_on_sale(show_id)).layout.labels[row["seat"]]
-        told = {**row, "reference": reference(show_id, row["number"]), "seat": label}
+        cells = {**row, "reference": reference(show_id, row["number"]), "seat": label}
         for name in ("sold_at", "returned_at"):
-            told[name] = row[name].isoformat() if row[name] else None
-        return [told[name] for name in COLUMNS]
+            cells[name] = row[name].isoformat() if row[name] else None
+        return [cells[name] for name in COLUMNS]
 
     async def _sums(self, show_ids: Sequence[int]) -> SaleFigures:
         seats = require_row(await self._postgres.fetchrow(Q.seat_counts, show_ids))
