@@ -31,8 +31,8 @@ maps = st.sampled_from(sorted(LAYOUTS)).flatmap(lambda seats: st.text("AHBX", mi
 versions = st.integers(0, 2**62)
 
 
-def a_snapshot(letters: str, version: int = 7_000_000_001) -> Snapshot:
-    return Snapshot(9, version, letters.encode(), LAYOUTS[len(letters)])
+def a_snapshot(states: str, version: int = 7_000_000_001) -> Snapshot:
+    return Snapshot(9, version, states.encode(), LAYOUTS[len(states)])
 
 
 def slow_counts(snapshot: Snapshot) -> list[dict[str, object]]:
@@ -54,23 +54,23 @@ def slow_counts(snapshot: Snapshot) -> list[dict[str, object]]:
 
 
 @given(states=maps)
-def test_counts_by_category_equal_counting_one_by_one(letters: str) -> None:
-    snapshot = a_snapshot(letters)
+def test_counts_by_category_equal_counting_one_by_one(states: str) -> None:
+    snapshot = a_snapshot(states)
 
     assert snapshot.counts_by_category() == slow_counts(snapshot)
 
 
 @given(states=maps)
-def test_counts_add_up_to_the_seats(letters: str) -> None:
-    snapshot = a_snapshot(letters)
+def test_counts_add_up_to_the_seats(states: str) -> None:
+    snapshot = a_snapshot(states)
 
-    assert sum(snapshot.counts.values()) == len(letters)
-    assert snapshot.free == letters.count("A") == snapshot.counts["A"]
+    assert sum(snapshot.counts.values()) == len(states)
+    assert snapshot.free == states.count("A") == snapshot.counts["A"]
 
 
 @given(states=maps, version=versions)
-def test_the_text_says_everything(letters: str, version: int) -> None:
-    snapshot = a_snapshot(letters, version)
+def test_the_text_says_everything(states: str, version: int) -> None:
+    snapshot = a_snapshot(states, version)
 
     page = msgspec.json.decode(snapshot.text)
 
@@ -79,16 +79,16 @@ def test_the_text_says_everything(letters: str, version: int) -> None:
         "version": version,
         "layout": snapshot.layout.hash,
         "counts": slow_counts(snapshot),
-        "states": letters,
+        "states": states,
     }
 
 
 @given(states=maps, version=versions)
-def test_the_compact_form_unpacks_to_the_same_map(letters: str, version: int) -> None:
-    snapshot = a_snapshot(letters, version)
+def test_the_compact_form_unpacks_to_the_same_map(states: str, version: int) -> None:
+    snapshot = a_snapshot(states, version)
 
-    assert unpack(snapshot.compact) == (version, letters.encode())
-    assert len(snapshot.compact) == 12 + (len(letters) + 3) // 4
+    assert unpack(snapshot.compact) == (version, states.encode())
+    assert len(snapshot.compact) == 12 + (len(states) + 3) // 4
 
 
 def test_the_compact_form_is_as_documented() -> None:
