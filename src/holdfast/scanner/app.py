@@ -1,11 +1,11 @@
 """A scanner at the door: asks the box office, decides alone while it cannot, and tells it later.
 
-    scan ─► box office ─┬─ answer ──► said, and remembered
-                        └─ silence ─► the pack decides ─► written to disk ─► told when the network is back
+    scan ─► box office ─┬─ answer ──► shown, and recorded
+                        └─ silence ─► the pack decides ─► written to disk ─► uploaded when the network is back
 
-A scan is on disk before the light turns green. After a silence nobody waits for the network again: the pack
-decides until the box office was heard, and was told everything. So it never hears of a scan before an earlier
-one of ours.
+A scan is on disk before the light turns green. After a time-out, scans do not wait for the network
+again: the pack decides until the server answers and has received all scans. So the server gets the scans of
+this device in their order.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class Me(Struct):
 class ScanResult:
     """What the light shows."""
 
-    verdict: Verdict | None  # None: nobody can say
+    verdict: Verdict | None  # None: unknown
     seat: str = ""
     title: str = ""
     first_at: datetime | None = None
@@ -137,7 +137,7 @@ class Scanner:
         return (await self._ask(FoundPage, f"/gate/search?q={quote(words)}")).tickets
 
     async def admit(self, ticket_id: str, way: Way) -> ScanResult:
-        """By hand: somebody whom a search has found."""
+        """By hand: a visitor found by search."""
         scan_id = self._next_id()
         body = {"scan_id": scan_id, "ticket": ticket_id, "way": way}
         page = await self._ask(CheckInPage, "/gate/check-ins", body)
@@ -199,7 +199,7 @@ class Scanner:
 
     async def stay_in_sync(self, note: Callable[[str], None]) -> None:
         """For as long as the scanner runs: tell, fetch a new pack now and then, and notice the network go."""
-        next_pack, said = time.monotonic() + REFRESH_S, ""
+        next_pack, noted = time.monotonic() + REFRESH_S, ""
         while True:
             await asyncio.sleep(SYNC_S)
             state = ""
@@ -210,7 +210,7 @@ class Scanner:
                     await self._ask(Me, "/me")  # the cheapest question there is: is anybody there?
                 done, conflicts = await self.upload()
                 if done:
-                    note(f"told the box office of {done} scans: {conflicts} conflicts")
+                    note(f"uploaded {done} scans: {conflicts} conflicts")
                 if time.monotonic() >= next_pack:
                     await self.refresh()
                     next_pack = time.monotonic() + REFRESH_S
@@ -218,9 +218,9 @@ class Scanner:
                 state = "no network: the pack decides"
             except (Denied, BadPack) as trouble:
                 state, next_pack = str(trouble), 0.0
-            if state != said:
+            if state != noted:
                 note(state or "the box office is back")
-            said = state
+            noted = state
 
     async def _ask(
         self, kind: type[Answer], path: str, body: object = None, *, within_s: float = ANSWER_WITHIN_S
@@ -246,8 +246,8 @@ class Scanner:
         decision = self._gate.decide(code, way, time.time())
         scan = OfflineScan(scan_id, code, decision.verdict, datetime.now(UTC), way)
         await self._record(JournalEntry(scan, False, decision.place))
-        told = (decision.verdict, decision.seat, decision.title, decision.first_at, decision.first_gate)
-        return ScanResult(*told, is_offline=True)
+        shown = (decision.verdict, decision.seat, decision.title, decision.first_at, decision.first_gate)
+        return ScanResult(*shown, is_offline=True)
 
     async def _record(self, entry: JournalEntry) -> None:
         """On disk before anybody walks through."""

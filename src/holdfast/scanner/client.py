@@ -1,6 +1,6 @@
 """Questions to the box office, signed in, over a network that comes and goes.
 
-An answer is one of ours or it is silence: the Wi-Fi of a venue likes to answer in place of whom we asked.
+Anything but a valid server response counts as no response: a venue's Wi-Fi portal may answer instead.
 """
 
 import time
@@ -51,7 +51,7 @@ class ServerProblem(Struct):
 
 class BoxOfficeClient:
     def __init__(self, device: ScannerDevice, save: Callable[[ScannerDevice], None]) -> None:
-        """`save` is told when the box office has new keys. Needs a running loop."""
+        """`save` is called when the server has new keys. Needs a running loop."""
         self._device = device
         self._save = save
         self._http = aiohttp.ClientSession()
@@ -76,7 +76,7 @@ class BoxOfficeClient:
         return await self._send(kind, API + path, body, within_s)
 
     def forget(self) -> None:
-        """Sign in anew before the next question: that tells which keys the box office has now."""
+        """Sign in again before the next request: the response has the server's current keys."""
         self._token_until = 0.0
 
     async def _sign_in(self) -> None:
@@ -94,7 +94,7 @@ class BoxOfficeClient:
     async def _send(self, kind: type[Answer], path: str, body: object, within_s: float) -> Answer:
         try:
             status, raw = await self._exchange(path, body, within_s)
-            answer: Answer | ServerProblem = _understood(kind, status, raw)
+            answer: Answer | ServerProblem = _parse_response(kind, status, raw)
         except NoAnswer:
             self.is_up = False
             raise
@@ -119,8 +119,8 @@ class BoxOfficeClient:
             raise NoAnswer(str(error)) from None
 
 
-def _understood(kind: type[Answer], status: int, raw: bytes) -> Any:
-    """An answer or a refusal of ours. Servers in trouble, and those in between, have said nothing."""
+def _parse_response(kind: type[Answer], status: int, raw: bytes) -> Any:
+    """A response or refusal of the server. Errors of servers and proxies count as no response."""
     if status != 200 and (status == 429 or not 400 <= status < 500):
         raise NoAnswer(f"HTTP {status}")
     try:

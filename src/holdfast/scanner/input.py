@@ -11,9 +11,9 @@ READ_BYTES = 65_536
 
 
 async def typed(descriptor: int) -> AsyncIterator[str]:
-    """Until whoever types is gone.
+    """Yields lines until the input ends.
 
-    Read in a thread that nobody waits for: Ctrl-C ends us, not the next line. Not by the loop: it cannot wait
+    Read in a daemon thread: Ctrl-C ends us, not the next line. Not by the loop: it cannot wait
     for files.
     """
     loop = asyncio.get_running_loop()
@@ -42,12 +42,12 @@ async def typed(descriptor: int) -> AsyncIterator[str]:
 
 LINE_BYTES_MAX = 500  # the longest code has 168 letters: what is longer is none, and is cut
 ENDS = re.compile(rb"[\r\n]")
-# Scanners put STX, ETX and the like around what they read; nobody's code begins or ends with one.
+# Scanners put STX, ETX and the like around what they read; no code begins or ends with one.
 EDGES = whitespace + "".join(map(chr, (*range(32), 127)))
 
 
 class Lines:
-    """Bytes in, lines out. Of a line that is too long the beginning stays: it fills nobody's memory."""
+    """Bytes in, lines out. Of a line that is too long the beginning stays: memory is bounded."""
 
     def __init__(self) -> None:
         self._begun = bytearray()
@@ -78,6 +78,6 @@ def normalise_code(line: str) -> str:
 
 
 def _readable(raw: bytes) -> str:
-    """Text that can be sent and kept, whatever it was."""
+    """Text that can be sent and stored, whatever the input."""
     text = raw.decode("utf-8", "replace").strip(EDGES)
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)

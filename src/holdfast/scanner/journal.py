@@ -81,7 +81,7 @@ class Journal:
             _write(self.folder / "pack.bin", raw)
 
     def scans(self) -> list[JournalEntry]:
-        """From before we were switched off. Half a line at the end is of a scan nobody was shown."""
+        """Scans of earlier runs. Half a line at the end is a scan whose verdict was never shown."""
         file = self.folder / "scans.jsonl"
         found = []
         for line in file.read_bytes().splitlines() if file.exists() else ():

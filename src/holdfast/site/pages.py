@@ -261,14 +261,14 @@ def problem_page(scope: Scope, problem: Answer) -> Response | None:
     if details["code"] == SignInFirst.code:
         return redirect(f"/sign-in?{urlencode({'back': details['back']})}")
     carried = (b"retry-after", b"allow")
-    headers_kept = {k.decode(): v.decode() for k, v in problem.raw_headers if k in carried}
+    carried_headers = {k.decode(): v.decode() for k, v in problem.raw_headers if k in carried}
     l10n = get_localiser(request)
     known = l10n.has(f"problems.{details['code']}")
     return render_page(
         request,
         "problem.html",
         status=problem.status_code,
-        headers=headers_kept,
+        headers=carried_headers,
         problem=details,
         sentence=l10n.t(f"problems.{details['code']}") if known else details["detail"],
         back=_previous_page(request),

@@ -27,7 +27,7 @@ async function draw() {
       note.textContent = "This ticket was given away: this page opens no door any more."
       return
     }
-    if (!answer.ok) return // busy: asked again soon
+    if (!answer.ok) return // busy: retried soon
     const image = new Image()
     image.alt = ""
     image.src = (await answer.json()).qr_svg

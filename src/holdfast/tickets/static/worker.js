@@ -1,8 +1,8 @@
-// Ticket pages that were opened once open again without a network. Nothing else is kept.
+// Ticket pages that were opened once open again without a network. Nothing else is cached.
 
-const KEPT = "tickets-1"
+const CACHE_NAME = "tickets-1"
 const SCRIPT = "/tickets/files/ticket.js" // loaded before us, and needed with every page
-const PATIENCE_MS = 3_000 // a network that says nothing is none, to somebody at a door
+const PATIENCE_MS = 3_000 // at the door, a network that does not answer counts as none
 
 self.addEventListener("install", (event) => event.waitUntil(keep(SCRIPT).then(() => self.skipWaiting())))
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim().then(keepOpenPages)))
@@ -13,7 +13,7 @@ self.addEventListener("fetch", (event) => {
 })
 
 async function fresh(request) {
-  const cache = await caches.open(KEPT)
+  const cache = await caches.open(CACHE_NAME)
   const known = await cache.match(request)
   try {
     const answer = await (known ? Promise.race([fetch(request), tired()]) : fetch(request))
@@ -30,7 +30,7 @@ function tired() {
 }
 
 async function keep(url) {
-  const cache = await caches.open(KEPT)
+  const cache = await caches.open(CACHE_NAME)
   await cache.add(url)
 }
 
