@@ -233,7 +233,7 @@ class TestAtTheKeyboard:
             (
                 r"✓ [\d:]{8}  Welcome  A-1",
                 r"✗ [\d:]{8}  USED ALREADY  A-1  since [\d:]{8} at North",
-                r"✗ [\d:]{8}  NOT A TICKET OF OURS",
+                r"✗ [\d:]{8}  NOT ONE OF OUR TICKETS",
                 r"· Test .*: 1 inside of 1; let in at North 1",
                 r"✓ [\d:]{8}  Undone  A-1",
                 r"· Nothing to undo",

@@ -80,7 +80,7 @@ class NothingToUndo(Refusal):
 class ScanIdUsed(Refusal):
     """This device has used the same `scan_id` for another ticket, another direction or an undo.
 
-    The same id is the same scan, and gets its answer. Make up a new one for every scan, also after a restart.
+    The same id is the same scan, and gets its answer. Generate a new one per scan, also after a restart.
     """
 
     code, status, title = "scan_id_used", 409, "This scan_id was used for something else"

@@ -185,7 +185,7 @@ class Passes:
         return [_page(row) for row in rows]
 
     async def revoke(self, pass_id: int, organiser_id: int | None) -> PassPage:
-        """At once, for every process: each scan asks for its pass."""
+        """Takes effect at once in every process: each scan checks its pass."""
         if await self._postgres.fetchval(Q.revoke, pass_id, organiser_id) is None:
             raise NoSuchPass
         return await self.find(pass_id, organiser_id)

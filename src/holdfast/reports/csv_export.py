@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet shows and does not run. No I/O.
+"""CSV without formulas. No I/O.
 
 A cell that begins with one of FORMULA is taken for a formula by most spreadsheets, and the names of
 categories and seats are user input: such a cell gets an apostrophe in front, and spreadsheets

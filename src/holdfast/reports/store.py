@@ -56,7 +56,7 @@ class ReportStore:
     # ── rebuilt ──────────────────────────────────────────────────────────────────
 
     async def rebuild(self, progress: Callable[[str, int, int], None] = lambda *_: None) -> int:
-        """Every show from the ledger; how many there were. The sale goes on meanwhile."""
+        """Rebuilds every show from the ledger while the sale goes on; returns how many there were."""
         shows = [row["show_id"] for row in await self._postgres.fetch(Q.shows_sold)]
         for done, show_id in enumerate(shows, 1):
             await self.rebuild_show(show_id)
@@ -75,7 +75,7 @@ class ReportStore:
                 await _write(tx, Q.add_seats, await self._rows(sold[start : start + WRITE_MAX]))
 
     async def _rows(self, sold: Sequence[SoldSeatRow]) -> list[tuple[object, ...]]:
-        """Of seats, with their categories and what their prices are made of."""
+        """Rows of sold seats, with their categories and the parts of their prices."""
         shows = {id: await self._catalogue.show_on_sale(id) for id in {one["show_id"] for one in sold}}
         terms = {
             (id, revision): await self._catalogue.terms(shows[id], revision)
@@ -84,7 +84,7 @@ class ReportStore:
         rows: list[tuple[object, ...]] = []
         for one in sold:
             layout = shows[one["show_id"]].layout
-            # What was given back is worth nothing any more.
+            # Returned seats have no revenue.
             made = terms[one["show_id"], one["revision"]].lines(one["price_minor"] or 0)
             place = (one["show_id"], one["number"], one["seat"])
             category = layout.categories[layout.category_of[one["seat"]]].name
@@ -95,7 +95,7 @@ class ReportStore:
     # ── summed ────────────────────────────────────────────────────────────────────────
 
     async def of_show(self, show_id: int, since: datetime | None) -> ShowFigures:
-        """Whose it is has been looked at."""
+        """The caller has checked that the show belongs to the organiser."""
         rows = await self._postgres.fetch(Q.minutes, show_id, since, MINUTES_MAX + 1)
         gates = await self._postgres.fetch(Q.gate_minutes, show_id, GATE_MINUTES_MAX)
         return ShowFigures(
@@ -121,7 +121,7 @@ class ReportStore:
         return [row["show_id"] for row in await self._postgres.fetch(Q.shows_of_event, event_id)]
 
     async def sheet(self, show_ids: Sequence[int]) -> AsyncIterator[bytes]:
-        """A row a seat that was ever sold, page by page: however many there are, few are in memory."""
+        """One row per seat that was ever sold, page by page, so that only one page is in memory."""
         yield to_csv([COLUMNS])
         after = (0, 0, -1)
         while rows := await self._postgres.fetch(Q.seats_after, list(show_ids), *after, PAGE):

@@ -1,4 +1,4 @@
-"""A scanner at the door: asks the box office, decides alone while it cannot, and tells it later.
+"""A scanner at the door: sends scans to the box office, decides with its pack while offline, uploads later.
 
     scan ─► box office ─┬─ answer ──► shown, and recorded
                         └─ silence ─► the pack decides ─► written to disk ─► uploaded when the network is back
@@ -165,7 +165,7 @@ class Scanner:
         return (await self._ask(CountPage, "/gate/counts")).shows
 
     async def upload(self) -> tuple[int, int]:
-        """Tell the box office what was decided alone; (how many scans, how many conflicts that raised)."""
+        """Upload scans that were decided offline; returns the numbers of scans and of conflicts."""
         done = conflicts = 0
         async with self._uploading:
             while pending := [entry for entry in self._entries if not entry.is_uploaded][:SCANS_MAX]:
@@ -179,7 +179,7 @@ class Scanner:
         return done, conflicts
 
     async def refresh(self) -> None:
-        """A new pack. What it knows need not be remembered any longer."""
+        """Fetch a new pack, and drop the journal entries that it contains."""
         began = datetime.now(UTC)
         page = await self._ask(PackPage, "/gate/pack", within_s=PACK_WITHIN_S)
         raw = _bytes(page.pack)
@@ -204,10 +204,10 @@ class Scanner:
             await asyncio.sleep(SYNC_S)
             state = ""
             if not self._client.is_up:
-                next_pack = 0.0  # who knows what we have missed
+                next_pack = 0.0  # the pack may be outdated
             try:
                 if not self.pending:
-                    await self._ask(Me, "/me")  # the cheapest question there is: is anybody there?
+                    await self._ask(Me, "/me")  # the cheapest request, to detect the network
                 done, conflicts = await self.upload()
                 if done:
                     note(f"uploaded {done} scans: {conflicts} conflicts")
@@ -250,7 +250,7 @@ class Scanner:
         return ScanResult(*shown, is_offline=True)
 
     async def _record(self, entry: JournalEntry) -> None:
-        """On disk before anybody walks through."""
+        """Writes to disk before the visitor is let through."""
         async with self._lock:
             self._journal.add(entry)
             self._entries.append(entry)
@@ -269,7 +269,7 @@ class Scanner:
         return page.conflicts
 
     async def _upload_each(self, pending: Sequence[JournalEntry]) -> int:
-        """What the box office will not take must not keep the others from it: a person looks at it."""
+        """One by one: a scan that the box office rejects is set aside and must not block the others."""
         conflicts = 0
         for entry in pending:
             try:
@@ -288,7 +288,7 @@ class Scanner:
         return OfflineGate(open_pack(raw, b64decode(self._device.private), trusted))
 
     def _recall(self) -> None:
-        """What we knew before we were switched off."""
+        """Loads the pack and the journal from the previous run."""
         self._entries = self._journal.scans()
         raw = self._journal.pack()
         try:

@@ -1,4 +1,4 @@
-"""Questions to the box office, signed in, over a network that comes and goes.
+"""Authenticated requests to the box office over an unreliable network.
 
 Anything but a valid server response counts as no response: a venue's Wi-Fi portal may answer instead.
 """
@@ -40,7 +40,7 @@ class Denied(Exception):
 
     @property
     def is_final(self) -> bool:
-        """We may not ask at this door. Then we do not decide alone either."""
+        """The pass is not valid at this door, so the device must not decide offline either."""
         return self.code in FINAL_CODES
 
 
@@ -56,7 +56,7 @@ class BoxOfficeClient:
         self._save = save
         self._http = aiohttp.ClientSession()
         self._token, self._token_until = "", 0.0
-        self.is_up = True  # until we hear otherwise
+        self.is_up = True  # until a request fails
 
     async def close(self) -> None:
         await self._http.close()

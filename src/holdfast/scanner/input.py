@@ -1,4 +1,4 @@
-"""Lines of a scanner that types, as they come: from a terminal, a pipe or a file."""
+"""Reads lines from a scanner that types like a keyboard: from a terminal, a pipe or a file."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ async def typed(descriptor: int) -> AsyncIterator[str]:
                 raw = b""
             try:
                 asyncio.run_coroutine_threadsafe(read.put(raw), loop).result()
-            except RuntimeError:  # and so are we
+            except RuntimeError:  # the loop is closed
                 return
 
     Thread(target=listen, daemon=True).start()
@@ -63,7 +63,7 @@ class Lines:
         return lines
 
     def rest(self) -> str:
-        """What stands after the last end of a line; and then nothing does."""
+        """Returns the text after the last line end, and clears it."""
         line = _readable(bytes(self._begun))
         self._begun.clear()
         return line

@@ -41,5 +41,5 @@ def png(code: str, scale: int = 8) -> bytes:
 
 @lru_cache(maxsize=QR_CACHE_MAX)
 def _drawn(code: str) -> segno.QRCode:
-    """A letter has the same code as a picture and in its PDF: drawn once for both."""
+    """Cached, because a mail shows the same code as a picture and in its PDF."""
     return segno.make_qr(code, error=ERROR_CORRECTION, boost_error=False)

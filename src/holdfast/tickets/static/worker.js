@@ -26,7 +26,7 @@ async function fresh(request) {
 }
 
 function tired() {
-  return new Promise((_, refuse) => setTimeout(refuse, PATIENCE_MS))
+  return new Promise((_, refuse) => setTimeout(refuse, NETWORK_TIMEOUT_MS))
 }
 
 async function keep(url) {
