@@ -2,7 +2,7 @@
 
 const CACHE_NAME = "tickets-1"
 const SCRIPT = "/tickets/files/ticket.js" // loaded before us, and needed with every page
-const PATIENCE_MS = 3_000 // at the door, a network that does not answer counts as none
+const NETWORK_TIMEOUT_MS = 3_000 // at the door, a network that does not answer counts as none
 
 self.addEventListener("install", (event) => event.waitUntil(keep(SCRIPT).then(() => self.skipWaiting())))
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim().then(keepOpenPages)))
