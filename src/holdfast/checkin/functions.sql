@@ -1,7 +1,9 @@
--- checkin/functions.sql: scans at a gate, online, taken back, and uploaded later.
+-- checkin/functions.sql: scans at a gate that is online, and taking them back. Uploads are in upload.py.
 -- needs: tickets, outbox
 
 DROP VIEW IF EXISTS gate_scan CASCADE;
+-- Before uploads moved to Python.
+DROP FUNCTION IF EXISTS check_in_later(bigint, text, text, bigint, bigint, int, text, timestamptz, interval);
 
 -- Every scan that moved a visitor, for reports: one that the gate took back does not count.
 CREATE VIEW gate_scan AS
@@ -187,95 +189,4 @@ BEGIN
                                jsonb_build_object('serial', v_done.serial, 'gate', v_pass.gate));
     END IF;
     RETURN QUERY SELECT v_row.id, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number;
-END $$;
-
--- One scan that a device decided while it was offline. It has happened: it is recorded as uploaded, and what
--- it contradicts is raised as a conflict. Of two admissions the earlier by the devices' clocks is the first.
--- Of three the second and the third are raised, in whatever order they are uploaded: so an earlier one is
--- looked for first.
-CREATE OR REPLACE FUNCTION check_in_later(
-    p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition int,
-    p_verdict text, p_scanned_at timestamptz, p_grace interval
-) RETURNS TABLE (check_in_id bigint, verdict text, why text) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    v_pass   record;
-    v_ticket ticket;
-    v_row    check_in;
-    v_rival  check_in;
-    v_why    text;
-    v_scan   text := p_scan;
-    -- If a device's clock is ahead of the server's, or before the start of its pass, the scan gets the
-    -- nearest possible time.
-    v_at     timestamptz := least(p_scanned_at, clock_timestamp());
-BEGIN
-    SELECT * INTO v_pass FROM pass_now(p_account, p_show, p_grace);
-    IF v_pass.covers IS NOT TRUE THEN
-        RETURN;
-    END IF;
-    v_at := greatest(v_at, v_pass.starts_at);
-    SELECT * INTO v_ticket FROM lock_ticket(p_show, p_serial);
-    SELECT * INTO v_row FROM check_in
-     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
-    -- A device that restarted its scan ids: this is another scan, and it happened.
-    IF FOUND AND v_row.serial IS DISTINCT FROM p_serial THEN
-        v_scan := p_scan || '~' || p_serial;
-        SELECT * INTO v_row FROM check_in
-         WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
-    END IF;
-    -- Our answer was lost, and the device decided otherwise: that happened as well.
-    IF FOUND AND v_row.verdict <> p_verdict THEN
-        v_scan := v_scan || '~';
-        SELECT * INTO v_row FROM check_in
-         WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
-    END IF;
-    IF FOUND THEN
-        RETURN QUERY SELECT v_row.id, v_row.verdict,
-            (SELECT min(d.why) FROM check_in_conflict AS d
-              WHERE d.show_id = p_show AND v_row.id IN (d.first_id, d.second_id));
-        RETURN;
-    END IF;
-    INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, offline, scanned_at)
-    VALUES (p_show, v_pass.pass_id, v_scan, v_pass.gate, p_way, p_verdict, p_serial, p_edition, true, v_at)
-    RETURNING * INTO v_row;
-    IF p_verdict = 'admitted' THEN
-        -- A rival admission at that time: not taken back, and not scanned out in between.
-        SELECT c.* INTO v_rival FROM check_in AS c
-         WHERE c.show_id = p_show AND c.serial = p_serial AND c.id <> v_row.id AND c.verdict = 'admitted'
-           AND NOT EXISTS (SELECT 1 FROM check_in AS u WHERE u.show_id = p_show AND u.undoes = c.id)
-           AND NOT EXISTS (SELECT 1 FROM check_in AS o
-                            WHERE o.show_id = p_show AND o.serial = p_serial AND o.verdict = 'left'
-                              AND o.scanned_at > least(c.scanned_at, v_at)
-                              AND o.scanned_at <= greatest(c.scanned_at, v_at))
-      ORDER BY c.scanned_at > v_at, abs(extract(epoch FROM c.scanned_at - v_at)) LIMIT 1;
-        v_why := CASE WHEN v_ticket.serial IS NULL THEN 'unknown'
-                      WHEN v_ticket.voided_at IS NOT NULL THEN 'void'
-                      WHEN v_rival.id IS NOT NULL THEN 'used'
-                      WHEN p_edition <> v_ticket.edition THEN 'transferred' END;
-    END IF;
-    IF v_why IS NOT NULL THEN
-        INSERT INTO check_in_conflict (show_id, serial, why, first_id, second_id)
-        SELECT p_show, p_serial, v_why,
-               CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_row.id ELSE v_rival.id END,
-               CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_rival.id ELSE v_row.id END
-            ON CONFLICT (show_id, second_id) DO NOTHING;
-        PERFORM add_fact(p_show, v_ticket.number, 'door.conflict_raised',
-                         jsonb_build_object('serial', p_serial, 'why', v_why));
-    END IF;
-    IF v_ticket.voided_at IS NULL AND v_ticket.serial IS NOT NULL THEN
-        -- A later scan has decided already whether the visitor is inside.
-        IF NOT EXISTS (SELECT 1 FROM check_in AS c
-                        WHERE c.show_id = p_show AND c.serial = p_serial AND c.id <> v_row.id
-                          AND c.verdict IN ('admitted', 'left') AND c.scanned_at > v_at) THEN
-            PERFORM apply_verdict(p_show, p_serial, p_verdict, v_at);
-        ELSIF p_verdict = 'admitted' THEN
-            PERFORM mark_ticket(p_show, p_serial, NULL, v_at);
-        END IF;
-        IF p_verdict = 'admitted' AND v_why IS NULL THEN
-            PERFORM add_fact(p_show, v_ticket.number, 'ticket.checked_in',
-                jsonb_build_object('serial', p_serial, 'seat', v_ticket.seat, 'gate', v_pass.gate,
-                                   'scanned_at', v_at));
-        END IF;
-    END IF;
-    RETURN QUERY SELECT v_row.id, v_row.verdict, v_why;
 END $$;

@@ -6,9 +6,6 @@ SELECT * FROM check_in_now($1, $2, $3, $4, $5, $6, $7);
 -- name: undo
 SELECT * FROM undo_check_in($1, $2, $3, $4, make_interval(secs => $5));
 
--- name: check_in_later
-SELECT * FROM check_in_later($1, $2, $3, $4, $5, $6, $7, $8, make_interval(secs => $9));
-
 -- name: shows_of_pass
 -- The shows this account may ask about now; the newest pass names the gate. No row: no pass.
 SELECT gate_pass.id AS pass_id, gate_pass.gate, gate_pass.device_key, gate_pass.ends_at,

@@ -16,7 +16,8 @@ from holdfast.catalogue import Catalogue
 from holdfast.checkin.errors import NoDevice, NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
 from holdfast.checkin.offline import Pack, PackShow, PackTicket, seal_pack
 from holdfast.checkin.passes import UPLOAD_GRACE_S
-from holdfast.checkin.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way, to_utc
+from holdfast.checkin.upload import record_upload
+from holdfast.checkin.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
@@ -139,23 +140,14 @@ class CheckInStore:
             ticket = (await self._tickets.read(scan.code)).ticket
         except BadCode:
             return UploadedScan(scan.scan_id, False)
-        row = await self._postgres.fetchrow(
-            Q.check_in_later,
-            account_id,
-            scan.scan_id,
-            scan.way,
-            ticket.show_id,
-            ticket.serial,
-            ticket.edition,
-            scan.verdict,
-            to_utc(scan.scanned_at),
-            UPLOAD_GRACE_S,
-        )
-        if row is not None and row["why"]:
-            metrics.add("door_conflicts_total", why=row["why"])
-        if row is None:
+        async with self._postgres.transaction() as tx:
+            recorded = await record_upload(tx, account_id, scan, ticket, UPLOAD_GRACE_S)
+        if recorded is None:
             return UploadedScan(scan.scan_id, False)
-        return UploadedScan(scan.scan_id, True, row["why"], public_id(ticket.show_id, row["check_in_id"]))
+        check_in_id, why = recorded
+        if why:
+            metrics.add("door_conflicts_total", why=why)
+        return UploadedScan(scan.scan_id, True, why, public_id(ticket.show_id, check_in_id))
 
     async def standby(self, account_id: int) -> ActivePass:
         """The newest pass of this account that is good now, and every show its passes open."""

@@ -80,8 +80,10 @@ BEGIN
     VALUES (4, 1, 'North', 'Phone', '2026-01-01Z', '2099-12-31Z');
     INSERT INTO gate_pass_show (show_id, pass_id) VALUES (1, 1);
     PERFORM check_in_now(4, 's1', 'entry', 1, serial, 1, NULL) FROM ticket WHERE seat = 0;
-    PERFORM check_in_later(4, 's2', 'entry', 1, serial, 1, 'admitted', now(), '1 h')
-       FROM ticket WHERE seat = 0;
+    INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, offline, scanned_at)
+    SELECT 1, 1, 's2', 'North', 'entry', 'admitted', serial, 1, true, now() FROM ticket WHERE seat = 0;
+    INSERT INTO check_in_conflict (show_id, serial, why, first_id, second_id)
+    SELECT 1, serial, 'used', 1, 2 FROM ticket WHERE seat = 0;
     UPDATE ticket SET edition = 2, owner_id = 3 WHERE seat = 3;
     INSERT INTO ticket_transfer (show_id, serial, edition, from_id, to_id, email)
     SELECT 1, serial, 2, 2, 3, 'bob@example.com' FROM ticket WHERE seat = 3;
