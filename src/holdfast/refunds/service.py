@@ -285,7 +285,7 @@ class RefundService:
 
 
 def build_refusal(decision: RefundDecision, show: ShowOnSale) -> Exception:
-    """The refusal for an outcome of decide_refunds."""
+    """The refusal for an outcome of decision.decide()."""
     labels = [show.layout.labels[seat] for seat in decision.seats]
     match decision.outcome:
         case "none":
