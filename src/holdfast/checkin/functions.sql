@@ -2,8 +2,6 @@
 -- needs: tickets, outbox
 
 DROP VIEW IF EXISTS gate_scan CASCADE;
--- Before uploads moved to Python.
-DROP FUNCTION IF EXISTS check_in_later(bigint, text, text, bigint, bigint, int, text, timestamptz, interval);
 
 -- Every scan that moved a visitor, for reports: one that the gate took back does not count.
 CREATE VIEW gate_scan AS

@@ -1,7 +1,5 @@
 -- invoices/functions.sql: an invoice that was issued never changes.
 
-DROP FUNCTION IF EXISTS issue_invoices(bigint, bigint);
-
 CREATE OR REPLACE FUNCTION invoices_stay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'an invoice is never changed: issue a credit note';

@@ -179,6 +179,21 @@ BEGIN
     RETURN QUERY SELECT CASE WHEN v_taken IS NULL THEN v_number END, v_taken;
 END $$;
 
+CREATE FUNCTION booking_moves_as_drawn() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
+        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
+        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'),
+        ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
+    ) THEN
+        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
 CREATE TABLE booking (
     show_id bigint NOT NULL,
     number bigint NOT NULL,
@@ -203,6 +218,19 @@ CREATE TABLE booking (
     CONSTRAINT no_negative_amount CHECK ((amount_minor >= 0))
 );
 
+CREATE FUNCTION booking_rows(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS SETOF booking
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
+           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
+           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END, revision
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount, revision)
+     WHERE outcome IN ('held', 'confirmed');
+$$;
+
 CREATE VIEW payable_booking AS
  SELECT show_id,
     number,
@@ -224,151 +252,6 @@ CREATE VIEW payable_booking AS
     revision
    FROM booking
   WHERE (state <> 'blocked'::booking_state);
-
-CREATE TABLE payment (
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    owner_id bigint NOT NULL,
-    fence bigint NOT NULL,
-    request_id text NOT NULL,
-    body_hash bigint NOT NULL,
-    key text NOT NULL,
-    gateway text NOT NULL,
-    method text NOT NULL,
-    return_url text DEFAULT ''::text NOT NULL,
-    step payment_step NOT NULL,
-    amount_minor bigint NOT NULL,
-    fee_minor bigint DEFAULT 0 NOT NULL,
-    tax_minor bigint DEFAULT 0 NOT NULL,
-    currency text NOT NULL,
-    refunds_minor bigint DEFAULT 0 NOT NULL,
-    reference text,
-    card text,
-    action_url text,
-    client_secret text,
-    reason text,
-    code text,
-    hold_ends_at timestamp with time zone NOT NULL,
-    deadline_at timestamp with time zone NOT NULL,
-    turn integer DEFAULT 0 NOT NULL,
-    tries integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone,
-    requested_at timestamp with time zone DEFAULT now() NOT NULL,
-    ended_at timestamp with time zone,
-    CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
-    CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
-    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
-    CONSTRAINT no_more_goes_back_than_came CHECK (((refunds_minor >= 0) AND (refunds_minor <= amount_minor)))
-);
-
-CREATE VIEW payment_detail AS
- SELECT payment.show_id,
-    payment.number,
-    payment.attempt,
-    payment.owner_id,
-    payment.fence,
-    payment.request_id,
-    payment.body_hash,
-    payment.key,
-    payment.gateway,
-    payment.method,
-    payment.return_url,
-    payment.step,
-    payment.amount_minor,
-    payment.fee_minor,
-    payment.tax_minor,
-    payment.currency,
-    payment.refunds_minor,
-    payment.reference,
-    payment.card,
-    payment.action_url,
-    payment.client_secret,
-    payment.reason,
-    payment.code,
-    payment.hold_ends_at,
-    payment.deadline_at,
-    payment.turn,
-    payment.tries,
-    payment.due_at,
-    payment.requested_at,
-    payment.ended_at,
-    booking.state AS booking_state,
-    booking.claim_id,
-    booking.seats,
-    booking.prices_minor,
-    booking.revision,
-    (floor((EXTRACT(epoch FROM (payment.deadline_at - clock_timestamp())) * (1000)::numeric)))::bigint AS left_ms,
-    (floor((EXTRACT(epoch FROM (payment.hold_ends_at - clock_timestamp())) * (1000)::numeric)))::bigint AS hold_left_ms
-   FROM (payment
-     JOIN payable_booking booking USING (show_id, number));
-
-CREATE FUNCTION book_late(p_show bigint, p_number bigint, p_attempt integer, p_may_book boolean) RETURNS SETOF payment_detail
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_payment payment;
-    v_fence   bigint;
-BEGIN
-    PERFORM share_sales(ARRAY[p_show]);
-    PERFORM lock_bookings(ARRAY[p_show], ARRAY[p_number]);
-    SELECT * INTO STRICT v_payment FROM payment
-     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt FOR UPDATE;
-    IF v_payment.step = 'late' THEN
-        IF p_may_book THEN
-            v_fence := confirm_late(p_show, p_number, v_payment.amount_minor);
-        END IF;
-        UPDATE payment SET step = CASE WHEN v_fence IS NULL THEN 'returned' ELSE 'paid' END::payment_step,
-                           fence = coalesce(v_fence, fence),
-                           refunds_minor = CASE WHEN v_fence IS NULL THEN amount_minor ELSE 0 END,
-                           due_at = NULL, ended_at = now()
-         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
-     RETURNING * INTO v_payment;
-        IF v_fence IS NOT NULL THEN
-            PERFORM add_journal_entry(
-                p_show, p_number, p_attempt, v_payment.currency, 'late booking',
-                array_agg(CASE WHEN l.amount > 0 THEN 'owed' ELSE l.account END), array_agg(l.amount))
-               FROM split_payment('', v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor) AS l;
-        ELSE
-            PERFORM add_late_refund(p_show, p_number, p_attempt, v_payment.amount_minor, v_payment.currency);
-            PERFORM fail_expired(p_show, p_number);
-        END IF;
-        PERFORM add_fact(p_show, p_number, 'payment.late', jsonb_build_object(
-            'attempt', p_attempt, 'booked', v_fence IS NOT NULL,
-            'amount_minor', v_payment.amount_minor, 'currency', v_payment.currency));
-    END IF;
-    RETURN QUERY
-    SELECT * FROM payment_detail WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
-END $$;
-
-CREATE FUNCTION booking_moves_as_drawn() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
-        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
-        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'),
-        ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
-    ) THEN
-        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
-            USING ERRCODE = 'check_violation';
-    END IF;
-    RETURN NEW;
-END $$;
-
-CREATE FUNCTION booking_rows(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS SETOF booking
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
-           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
-           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END, revision
-      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
-                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
-        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
-              note, left_ms, currency, seats, prices, amount, revision)
-     WHERE outcome IN ('held', 'confirmed');
-$$;
 
 CREATE FUNCTION bookings_with_seats(p_show bigint) RETURNS SETOF payable_booking
     LANGUAGE sql STABLE
@@ -527,6 +410,84 @@ BEGIN
         PERFORM record_moves(v_show, v_number, 'confirm', NULL);
     END IF;
 END $$;
+
+CREATE TABLE payment (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    owner_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    request_id text NOT NULL,
+    body_hash bigint NOT NULL,
+    key text NOT NULL,
+    gateway text NOT NULL,
+    method text NOT NULL,
+    return_url text DEFAULT ''::text NOT NULL,
+    step payment_step NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint DEFAULT 0 NOT NULL,
+    tax_minor bigint DEFAULT 0 NOT NULL,
+    currency text NOT NULL,
+    refunds_minor bigint DEFAULT 0 NOT NULL,
+    reference text,
+    card text,
+    action_url text,
+    client_secret text,
+    reason text,
+    code text,
+    hold_ends_at timestamp with time zone NOT NULL,
+    deadline_at timestamp with time zone NOT NULL,
+    turn integer DEFAULT 0 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    requested_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
+    CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
+    CONSTRAINT no_more_goes_back_than_came CHECK (((refunds_minor >= 0) AND (refunds_minor <= amount_minor)))
+);
+
+CREATE VIEW payment_detail AS
+ SELECT payment.show_id,
+    payment.number,
+    payment.attempt,
+    payment.owner_id,
+    payment.fence,
+    payment.request_id,
+    payment.body_hash,
+    payment.key,
+    payment.gateway,
+    payment.method,
+    payment.return_url,
+    payment.step,
+    payment.amount_minor,
+    payment.fee_minor,
+    payment.tax_minor,
+    payment.currency,
+    payment.refunds_minor,
+    payment.reference,
+    payment.card,
+    payment.action_url,
+    payment.client_secret,
+    payment.reason,
+    payment.code,
+    payment.hold_ends_at,
+    payment.deadline_at,
+    payment.turn,
+    payment.tries,
+    payment.due_at,
+    payment.requested_at,
+    payment.ended_at,
+    booking.state AS booking_state,
+    booking.claim_id,
+    booking.seats,
+    booking.prices_minor,
+    booking.revision,
+    (floor((EXTRACT(epoch FROM (payment.deadline_at - clock_timestamp())) * (1000)::numeric)))::bigint AS left_ms,
+    (floor((EXTRACT(epoch FROM (payment.hold_ends_at - clock_timestamp())) * (1000)::numeric)))::bigint AS hold_left_ms
+   FROM (payment
+     JOIN payable_booking booking USING (show_id, number));
 
 CREATE FUNCTION confirm_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reference text[], p_card text[], p_fee bigint[], p_tax bigint[]) RETURNS SETOF payment_detail
     LANGUAGE plpgsql
@@ -688,6 +649,48 @@ BEGIN
     RETURN v_lost;
 END $$;
 
+CREATE FUNCTION decline_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reason text[], p_code text[], p_step payment_step) RETURNS SETOF payment_detail
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+    v_fence  bigint[];
+    v_ends   timestamptz[];
+    v_card   text[];
+    v_body   jsonb[];
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    WITH ended AS (
+        UPDATE payment
+           SET step = p_step, reason = a.reason, code = a.code, method = '', client_secret = NULL,
+               due_at = NULL, ended_at = now()
+          FROM unnest(p_show, p_number, p_attempt, p_reason, p_code)
+               AS a (show_id, number, attempt, reason, code)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
+     RETURNING payment.*
+    )
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(hold_ends_at), array_agg(card),
+           array_agg(jsonb_build_object('attempt', attempt, 'reason', reason, 'code', code,
+                                        'amount_minor', amount_minor, 'currency', currency))
+      INTO v_show, v_number, v_fence, v_ends, v_card, v_body
+      FROM ended;
+    IF v_show IS NOT NULL THEN
+        PERFORM add_facts(v_show, v_number,
+                          array_fill('payment.' || p_step::text, ARRAY[cardinality(v_show)]), NULL, v_body);
+        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
+           FROM return_to_held(v_show, v_number, v_fence, v_ends) AS b
+           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
+          USING (show_id, number, fence);
+    END IF;
+    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
+END $$;
+
 CREATE FUNCTION delete_openings(p_show bigint[], p_number bigint[], p_lost integer[]) RETURNS void
     LANGUAGE sql
     AS $$
@@ -830,6 +833,42 @@ BEGIN
       JOIN booking AS b USING (show_id, number);
 END $$;
 
+CREATE FUNCTION expire_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_step payment_step, p_due_ms integer) RETURNS SETOF payment_detail
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+    v_fence  bigint[];
+    v_card   text[];
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    WITH ended AS (
+        UPDATE payment
+           SET step = p_step, method = '', client_secret = NULL, tries = 0,
+               due_at = CASE p_step WHEN 'watch' THEN now() + p_due_ms * interval '1 ms' END,
+               ended_at = CASE p_step WHEN 'watch' THEN NULL ELSE now() END
+          FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
+     RETURNING payment.*
+    )
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(card)
+      INTO v_show, v_number, v_fence, v_card
+      FROM ended;
+    IF v_show IS NOT NULL THEN
+        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
+           FROM expire_paying(v_show, v_number, v_fence) AS b
+           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
+          USING (show_id, number, fence);
+    END IF;
+    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
+END $$;
+
 CREATE FUNCTION expire_under(p_show bigint[], p_seats text[], p_number bigint[]) RETURNS TABLE(show_id bigint, number bigint)
     LANGUAGE plpgsql
     AS $$
@@ -905,48 +944,6 @@ CREATE FUNCTION freeze_booking_facts(p_show bigint, p_number bigint, p_body json
        AND NOT coalesce(body, '{}') ? 'seats';
 $$;
 
-CREATE FUNCTION give_payments_back(p_show bigint[], p_number bigint[], p_attempt integer[], p_reason text[], p_code text[], p_step payment_step) RETURNS SETOF payment_detail
-    LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_show   bigint[];
-    v_number bigint[];
-    v_fence  bigint[];
-    v_ends   timestamptz[];
-    v_card   text[];
-    v_body   jsonb[];
-BEGIN
-    PERFORM lock_bookings(p_show, p_number);
-    WITH ended AS (
-        UPDATE payment
-           SET step = p_step, reason = a.reason, code = a.code, method = '', client_secret = NULL,
-               due_at = NULL, ended_at = now()
-          FROM unnest(p_show, p_number, p_attempt, p_reason, p_code)
-               AS a (show_id, number, attempt, reason, code)
-         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
-           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
-     RETURNING payment.*
-    )
-    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(hold_ends_at), array_agg(card),
-           array_agg(jsonb_build_object('attempt', attempt, 'reason', reason, 'code', code,
-                                        'amount_minor', amount_minor, 'currency', currency))
-      INTO v_show, v_number, v_fence, v_ends, v_card, v_body
-      FROM ended;
-    IF v_show IS NOT NULL THEN
-        PERFORM add_facts(v_show, v_number,
-                          array_fill('payment.' || p_step::text, ARRAY[cardinality(v_show)]), NULL, v_body);
-        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
-           FROM return_to_held(v_show, v_number, v_fence, v_ends) AS b
-           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
-          USING (show_id, number, fence);
-    END IF;
-    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
-END $$;
-
 CREATE FUNCTION give_up_seats(p_booking booking, p_seats integer[], p_actor bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1000,42 +997,6 @@ BEGIN
         RAISE EXCEPTION 'an entry of the journal does not balance' USING ERRCODE = 'check_violation';
     END IF;
     RETURN NULL;
-END $$;
-
-CREATE FUNCTION let_payments_go(p_show bigint[], p_number bigint[], p_attempt integer[], p_step payment_step, p_due_ms integer) RETURNS SETOF payment_detail
-    LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_show   bigint[];
-    v_number bigint[];
-    v_fence  bigint[];
-    v_card   text[];
-BEGIN
-    PERFORM lock_bookings(p_show, p_number);
-    WITH ended AS (
-        UPDATE payment
-           SET step = p_step, method = '', client_secret = NULL, tries = 0,
-               due_at = CASE p_step WHEN 'watch' THEN now() + p_due_ms * interval '1 ms' END,
-               ended_at = CASE p_step WHEN 'watch' THEN NULL ELSE now() END
-          FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
-         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
-           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
-     RETURNING payment.*
-    )
-    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(card)
-      INTO v_show, v_number, v_fence, v_card
-      FROM ended;
-    IF v_show IS NOT NULL THEN
-        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
-           FROM expire_paying(v_show, v_number, v_fence) AS b
-           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
-          USING (show_id, number, fence);
-    END IF;
-    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
 END $$;
 
 CREATE FUNCTION lock_bookings(p_show bigint[], p_number bigint[]) RETURNS void
@@ -1619,6 +1580,45 @@ CREATE FUNCTION set_block_release(p_show bigint, p_number bigint, p_release_at t
     ON CONFLICT (show_id, number) DO UPDATE
             SET release_at = excluded.release_at, hours_before = excluded.hours_before;
 $$;
+
+CREATE FUNCTION settle_late_payment(p_show bigint, p_number bigint, p_attempt integer, p_may_book boolean) RETURNS SETOF payment_detail
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_payment payment;
+    v_fence   bigint;
+BEGIN
+    PERFORM share_sales(ARRAY[p_show]);
+    PERFORM lock_bookings(ARRAY[p_show], ARRAY[p_number]);
+    SELECT * INTO STRICT v_payment FROM payment
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt FOR UPDATE;
+    IF v_payment.step = 'late' THEN
+        IF p_may_book THEN
+            v_fence := confirm_late(p_show, p_number, v_payment.amount_minor);
+        END IF;
+        UPDATE payment SET step = CASE WHEN v_fence IS NULL THEN 'returned' ELSE 'paid' END::payment_step,
+                           fence = coalesce(v_fence, fence),
+                           refunds_minor = CASE WHEN v_fence IS NULL THEN amount_minor ELSE 0 END,
+                           due_at = NULL, ended_at = now()
+         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
+     RETURNING * INTO v_payment;
+        IF v_fence IS NOT NULL THEN
+            PERFORM add_journal_entry(
+                p_show, p_number, p_attempt, v_payment.currency, 'late booking',
+                array_agg(CASE WHEN l.amount > 0 THEN 'owed' ELSE l.account END), array_agg(l.amount))
+               FROM split_payment('', v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor) AS l;
+        ELSE
+            PERFORM add_late_refund(p_show, p_number, p_attempt, v_payment.amount_minor, v_payment.currency);
+            PERFORM fail_expired(p_show, p_number);
+        END IF;
+        PERFORM add_fact(p_show, p_number, 'payment.late', jsonb_build_object(
+            'attempt', p_attempt, 'booked', v_fence IS NOT NULL,
+            'amount_minor', v_payment.amount_minor, 'currency', v_payment.currency));
+    END IF;
+    RETURN QUERY
+    SELECT * FROM payment_detail WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+END $$;
 
 CREATE VIEW payment_for_refund AS
  SELECT show_id,

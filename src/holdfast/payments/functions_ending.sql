@@ -3,7 +3,7 @@
 -- The gateway declined, or cancelled on request: the bookings are HELD again with the time they had left. A
 -- payment that has ended, or whose money has arrived, stays as it is; so does a booking that another attempt
 -- is paying for.
-CREATE OR REPLACE FUNCTION give_payments_back(
+CREATE OR REPLACE FUNCTION decline_payments(
     p_show bigint[], p_number bigint[], p_attempt int[], p_reason text[], p_code text[], p_step payment_step
 ) RETURNS SETOF payment_detail
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -45,7 +45,7 @@ END $$;
 
 -- The time is up, and the gateway got a cancel request or does not answer: the seats are released.
 -- `expired`: no money will arrive; `watch`: it may still, and the gateway is queried again after p_due_ms.
-CREATE OR REPLACE FUNCTION let_payments_go(
+CREATE OR REPLACE FUNCTION expire_payments(
     p_show bigint[], p_number bigint[], p_attempt int[], p_step payment_step, p_due_ms int
 ) RETURNS SETOF payment_detail
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -82,8 +82,9 @@ END $$;
 -- Money that arrived after its booking had stopped waiting: the booking is confirmed after all if every seat
 -- is still free, else all of it goes back. Exactly one of the two, decided once: a second call finds the step
 -- changed under the lock of the payment and changes nothing.
-CREATE OR REPLACE FUNCTION book_late(p_show bigint, p_number bigint, p_attempt int, p_may_book boolean)
-RETURNS SETOF payment_detail LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION settle_late_payment(
+    p_show bigint, p_number bigint, p_attempt int, p_may_book boolean
+) RETURNS SETOF payment_detail LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_payment payment;

@@ -6,13 +6,13 @@ SELECT * FROM start_payments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 
 SELECT * FROM confirm_payments($1, $2, $3, $4, $5, $6, $7);
 
 -- name: give_back
-SELECT * FROM give_payments_back($1, $2, $3, $4, $5, $6);
+SELECT * FROM decline_payments($1, $2, $3, $4, $5, $6);
 
 -- name: release
-SELECT * FROM let_payments_go($1, $2, $3, $4, $5);
+SELECT * FROM expire_payments($1, $2, $3, $4, $5);
 
 -- name: book_late
-SELECT * FROM book_late($1, $2, $3, $4);
+SELECT * FROM settle_late_payment($1, $2, $3, $4);
 
 -- name: advance
 -- The next step, before it is tried. A worker that has lost its turn changes nothing and gets no row.

@@ -2,10 +2,6 @@
 -- needs: payments, tickets
 
 DROP VIEW IF EXISTS refund_detail, decided_refund CASCADE;
--- Before the decision moved to Python.
-DROP TYPE IF EXISTS refund_ask CASCADE;
-DROP FUNCTION IF EXISTS add_refund(payment_for_refund, refund, boolean, int);
-DROP FUNCTION IF EXISTS refund_split(bigint, bigint, bigint, bigint, boolean);
 
 -- A refund with what its worker must know of the payment.
 CREATE VIEW refund_detail AS

@@ -191,6 +191,21 @@ BEGIN
     RETURN QUERY SELECT CASE WHEN v_taken IS NULL THEN v_number END, v_taken;
 END $$;
 
+CREATE FUNCTION public.booking_moves_as_drawn() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
+        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
+        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'),
+        ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
+    ) THEN
+        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
 SET default_tablespace = '';
 
 SET default_table_access_method = heap;
@@ -219,6 +234,19 @@ CREATE TABLE public.booking (
     CONSTRAINT no_negative_amount CHECK ((amount_minor >= 0))
 );
 
+CREATE FUNCTION public.booking_rows(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS SETOF public.booking
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
+           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
+           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END, revision
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount, revision)
+     WHERE outcome IN ('held', 'confirmed');
+$$;
+
 CREATE VIEW public.payable_booking AS
  SELECT show_id,
     number,
@@ -240,151 +268,6 @@ CREATE VIEW public.payable_booking AS
     revision
    FROM public.booking
   WHERE (state <> 'blocked'::public.booking_state);
-
-CREATE TABLE public.payment (
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    owner_id bigint NOT NULL,
-    fence bigint NOT NULL,
-    request_id text NOT NULL,
-    body_hash bigint NOT NULL,
-    key text NOT NULL,
-    gateway text NOT NULL,
-    method text NOT NULL,
-    return_url text DEFAULT ''::text NOT NULL,
-    step public.payment_step NOT NULL,
-    amount_minor bigint NOT NULL,
-    fee_minor bigint DEFAULT 0 NOT NULL,
-    tax_minor bigint DEFAULT 0 NOT NULL,
-    currency text NOT NULL,
-    refunds_minor bigint DEFAULT 0 NOT NULL,
-    reference text,
-    card text,
-    action_url text,
-    client_secret text,
-    reason text,
-    code text,
-    hold_ends_at timestamp with time zone NOT NULL,
-    deadline_at timestamp with time zone NOT NULL,
-    turn integer DEFAULT 0 NOT NULL,
-    tries integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone,
-    requested_at timestamp with time zone DEFAULT now() NOT NULL,
-    ended_at timestamp with time zone,
-    CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
-    CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
-    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
-    CONSTRAINT no_more_goes_back_than_came CHECK (((refunds_minor >= 0) AND (refunds_minor <= amount_minor)))
-);
-
-CREATE VIEW public.payment_detail AS
- SELECT payment.show_id,
-    payment.number,
-    payment.attempt,
-    payment.owner_id,
-    payment.fence,
-    payment.request_id,
-    payment.body_hash,
-    payment.key,
-    payment.gateway,
-    payment.method,
-    payment.return_url,
-    payment.step,
-    payment.amount_minor,
-    payment.fee_minor,
-    payment.tax_minor,
-    payment.currency,
-    payment.refunds_minor,
-    payment.reference,
-    payment.card,
-    payment.action_url,
-    payment.client_secret,
-    payment.reason,
-    payment.code,
-    payment.hold_ends_at,
-    payment.deadline_at,
-    payment.turn,
-    payment.tries,
-    payment.due_at,
-    payment.requested_at,
-    payment.ended_at,
-    booking.state AS booking_state,
-    booking.claim_id,
-    booking.seats,
-    booking.prices_minor,
-    booking.revision,
-    (floor((EXTRACT(epoch FROM (payment.deadline_at - clock_timestamp())) * (1000)::numeric)))::bigint AS left_ms,
-    (floor((EXTRACT(epoch FROM (payment.hold_ends_at - clock_timestamp())) * (1000)::numeric)))::bigint AS hold_left_ms
-   FROM (public.payment
-     JOIN public.payable_booking booking USING (show_id, number));
-
-CREATE FUNCTION public.book_late(p_show bigint, p_number bigint, p_attempt integer, p_may_book boolean) RETURNS SETOF public.payment_detail
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_payment payment;
-    v_fence   bigint;
-BEGIN
-    PERFORM share_sales(ARRAY[p_show]);
-    PERFORM lock_bookings(ARRAY[p_show], ARRAY[p_number]);
-    SELECT * INTO STRICT v_payment FROM payment
-     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt FOR UPDATE;
-    IF v_payment.step = 'late' THEN
-        IF p_may_book THEN
-            v_fence := confirm_late(p_show, p_number, v_payment.amount_minor);
-        END IF;
-        UPDATE payment SET step = CASE WHEN v_fence IS NULL THEN 'returned' ELSE 'paid' END::payment_step,
-                           fence = coalesce(v_fence, fence),
-                           refunds_minor = CASE WHEN v_fence IS NULL THEN amount_minor ELSE 0 END,
-                           due_at = NULL, ended_at = now()
-         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
-     RETURNING * INTO v_payment;
-        IF v_fence IS NOT NULL THEN
-            PERFORM add_journal_entry(
-                p_show, p_number, p_attempt, v_payment.currency, 'late booking',
-                array_agg(CASE WHEN l.amount > 0 THEN 'owed' ELSE l.account END), array_agg(l.amount))
-               FROM split_payment('', v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor) AS l;
-        ELSE
-            PERFORM add_late_refund(p_show, p_number, p_attempt, v_payment.amount_minor, v_payment.currency);
-            PERFORM fail_expired(p_show, p_number);
-        END IF;
-        PERFORM add_fact(p_show, p_number, 'payment.late', jsonb_build_object(
-            'attempt', p_attempt, 'booked', v_fence IS NOT NULL,
-            'amount_minor', v_payment.amount_minor, 'currency', v_payment.currency));
-    END IF;
-    RETURN QUERY
-    SELECT * FROM payment_detail WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
-END $$;
-
-CREATE FUNCTION public.booking_moves_as_drawn() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
-        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
-        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'),
-        ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
-    ) THEN
-        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
-            USING ERRCODE = 'check_violation';
-    END IF;
-    RETURN NEW;
-END $$;
-
-CREATE FUNCTION public.booking_rows(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS SETOF public.booking
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
-           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
-           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END, revision
-      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
-                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
-        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
-              note, left_ms, currency, seats, prices, amount, revision)
-     WHERE outcome IN ('held', 'confirmed');
-$$;
 
 CREATE FUNCTION public.bookings_with_seats(p_show bigint) RETURNS SETOF public.payable_booking
     LANGUAGE sql STABLE
@@ -426,91 +309,6 @@ BEGIN
     RETURN QUERY
     SELECT booking.*
       FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
-END $$;
-
-CREATE FUNCTION public.check_in_later(p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition integer, p_verdict text, p_scanned_at timestamp with time zone, p_grace interval) RETURNS TABLE(check_in_id bigint, verdict text, why text)
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_pass   record;
-    v_ticket ticket;
-    v_row    check_in;
-    v_rival  check_in;
-    v_why    text;
-    v_scan   text := p_scan;
-    -- A device whose clock is ahead of ours, or before its pass began, scanned at the nearest possible time.
-    v_at     timestamptz := least(p_scanned_at, clock_timestamp());
-BEGIN
-    SELECT * INTO v_pass FROM pass_now(p_account, p_show, p_grace);
-    IF v_pass.covers IS NOT TRUE THEN
-        RETURN;
-    END IF;
-    v_at := greatest(v_at, v_pass.starts_at);
-    SELECT * INTO v_ticket FROM lock_ticket(p_show, p_serial);
-    SELECT * INTO v_row FROM check_in
-     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
-    -- A device that restarted its scan ids: this is another scan, and it happened.
-    IF FOUND AND v_row.serial IS DISTINCT FROM p_serial THEN
-        v_scan := p_scan || '~' || p_serial;
-        SELECT * INTO v_row FROM check_in
-         WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
-    END IF;
-    -- Our answer was lost, and the device decided otherwise: that happened as well.
-    IF FOUND AND v_row.verdict <> p_verdict THEN
-        v_scan := v_scan || '~';
-        SELECT * INTO v_row FROM check_in
-         WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
-    END IF;
-    IF FOUND THEN
-        RETURN QUERY SELECT v_row.id, v_row.verdict,
-            (SELECT min(d.why) FROM check_in_conflict AS d
-              WHERE d.show_id = p_show AND v_row.id IN (d.first_id, d.second_id));
-        RETURN;
-    END IF;
-    INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, offline, scanned_at)
-    VALUES (p_show, v_pass.pass_id, v_scan, v_pass.gate, p_way, p_verdict, p_serial, p_edition, true, v_at)
-    RETURNING * INTO v_row;
-    IF p_verdict = 'admitted' THEN
-        -- A rival admission at that time: not taken back, and not scanned out in between.
-        SELECT c.* INTO v_rival FROM check_in AS c
-         WHERE c.show_id = p_show AND c.serial = p_serial AND c.id <> v_row.id AND c.verdict = 'admitted'
-           AND NOT EXISTS (SELECT 1 FROM check_in AS u WHERE u.show_id = p_show AND u.undoes = c.id)
-           AND NOT EXISTS (SELECT 1 FROM check_in AS o
-                            WHERE o.show_id = p_show AND o.serial = p_serial AND o.verdict = 'left'
-                              AND o.scanned_at > least(c.scanned_at, v_at)
-                              AND o.scanned_at <= greatest(c.scanned_at, v_at))
-      ORDER BY c.scanned_at > v_at, abs(extract(epoch FROM c.scanned_at - v_at)) LIMIT 1;
-        v_why := CASE WHEN v_ticket.serial IS NULL THEN 'unknown'
-                      WHEN v_ticket.voided_at IS NOT NULL THEN 'void'
-                      WHEN v_rival.id IS NOT NULL THEN 'used'
-                      WHEN p_edition <> v_ticket.edition THEN 'transferred' END;
-    END IF;
-    IF v_why IS NOT NULL THEN
-        INSERT INTO check_in_conflict (show_id, serial, why, first_id, second_id)
-        SELECT p_show, p_serial, v_why,
-               CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_row.id ELSE v_rival.id END,
-               CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_rival.id ELSE v_row.id END
-            ON CONFLICT (show_id, second_id) DO NOTHING;
-        PERFORM add_fact(p_show, v_ticket.number, 'door.conflict_raised',
-                         jsonb_build_object('serial', p_serial, 'why', v_why));
-    END IF;
-    IF v_ticket.voided_at IS NULL AND v_ticket.serial IS NOT NULL THEN
-        -- A later scan has decided already whether the visitor is inside.
-        IF NOT EXISTS (SELECT 1 FROM check_in AS c
-                        WHERE c.show_id = p_show AND c.serial = p_serial AND c.id <> v_row.id
-                          AND c.verdict IN ('admitted', 'left') AND c.scanned_at > v_at) THEN
-            PERFORM apply_verdict(p_show, p_serial, p_verdict, v_at);
-        ELSIF p_verdict = 'admitted' THEN
-            PERFORM mark_ticket(p_show, p_serial, NULL, v_at);
-        END IF;
-        IF p_verdict = 'admitted' AND v_why IS NULL THEN
-            PERFORM add_fact(p_show, v_ticket.number, 'ticket.checked_in',
-                jsonb_build_object('serial', p_serial, 'seat', v_ticket.seat, 'gate', v_pass.gate,
-                                   'scanned_at', v_at));
-        END IF;
-    END IF;
-    RETURN QUERY SELECT v_row.id, v_row.verdict, v_why;
 END $$;
 
 CREATE FUNCTION public.check_in_now(p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition integer, p_binding integer) RETURNS TABLE(check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamp with time zone, seat integer, number bigint, first_at timestamp with time zone, first_gate text)
@@ -628,6 +426,84 @@ BEGIN
         PERFORM record_moves(v_show, v_number, 'confirm', NULL);
     END IF;
 END $$;
+
+CREATE TABLE public.payment (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    owner_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    request_id text NOT NULL,
+    body_hash bigint NOT NULL,
+    key text NOT NULL,
+    gateway text NOT NULL,
+    method text NOT NULL,
+    return_url text DEFAULT ''::text NOT NULL,
+    step public.payment_step NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint DEFAULT 0 NOT NULL,
+    tax_minor bigint DEFAULT 0 NOT NULL,
+    currency text NOT NULL,
+    refunds_minor bigint DEFAULT 0 NOT NULL,
+    reference text,
+    card text,
+    action_url text,
+    client_secret text,
+    reason text,
+    code text,
+    hold_ends_at timestamp with time zone NOT NULL,
+    deadline_at timestamp with time zone NOT NULL,
+    turn integer DEFAULT 0 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    requested_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
+    CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
+    CONSTRAINT no_more_goes_back_than_came CHECK (((refunds_minor >= 0) AND (refunds_minor <= amount_minor)))
+);
+
+CREATE VIEW public.payment_detail AS
+ SELECT payment.show_id,
+    payment.number,
+    payment.attempt,
+    payment.owner_id,
+    payment.fence,
+    payment.request_id,
+    payment.body_hash,
+    payment.key,
+    payment.gateway,
+    payment.method,
+    payment.return_url,
+    payment.step,
+    payment.amount_minor,
+    payment.fee_minor,
+    payment.tax_minor,
+    payment.currency,
+    payment.refunds_minor,
+    payment.reference,
+    payment.card,
+    payment.action_url,
+    payment.client_secret,
+    payment.reason,
+    payment.code,
+    payment.hold_ends_at,
+    payment.deadline_at,
+    payment.turn,
+    payment.tries,
+    payment.due_at,
+    payment.requested_at,
+    payment.ended_at,
+    booking.state AS booking_state,
+    booking.claim_id,
+    booking.seats,
+    booking.prices_minor,
+    booking.revision,
+    (floor((EXTRACT(epoch FROM (payment.deadline_at - clock_timestamp())) * (1000)::numeric)))::bigint AS left_ms,
+    (floor((EXTRACT(epoch FROM (payment.hold_ends_at - clock_timestamp())) * (1000)::numeric)))::bigint AS hold_left_ms
+   FROM (public.payment
+     JOIN public.payable_booking booking USING (show_id, number));
 
 CREATE FUNCTION public.confirm_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reference text[], p_card text[], p_fee bigint[], p_tax bigint[]) RETURNS SETOF public.payment_detail
     LANGUAGE plpgsql
@@ -789,6 +665,48 @@ BEGIN
     RETURN v_lost;
 END $$;
 
+CREATE FUNCTION public.decline_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reason text[], p_code text[], p_step public.payment_step) RETURNS SETOF public.payment_detail
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+    v_fence  bigint[];
+    v_ends   timestamptz[];
+    v_card   text[];
+    v_body   jsonb[];
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    WITH ended AS (
+        UPDATE payment
+           SET step = p_step, reason = a.reason, code = a.code, method = '', client_secret = NULL,
+               due_at = NULL, ended_at = now()
+          FROM unnest(p_show, p_number, p_attempt, p_reason, p_code)
+               AS a (show_id, number, attempt, reason, code)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
+     RETURNING payment.*
+    )
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(hold_ends_at), array_agg(card),
+           array_agg(jsonb_build_object('attempt', attempt, 'reason', reason, 'code', code,
+                                        'amount_minor', amount_minor, 'currency', currency))
+      INTO v_show, v_number, v_fence, v_ends, v_card, v_body
+      FROM ended;
+    IF v_show IS NOT NULL THEN
+        PERFORM add_facts(v_show, v_number,
+                          array_fill('payment.' || p_step::text, ARRAY[cardinality(v_show)]), NULL, v_body);
+        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
+           FROM return_to_held(v_show, v_number, v_fence, v_ends) AS b
+           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
+          USING (show_id, number, fence);
+    END IF;
+    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
+END $$;
+
 CREATE FUNCTION public.delete_openings(p_show bigint[], p_number bigint[], p_lost integer[]) RETURNS void
     LANGUAGE sql
     AS $$
@@ -931,6 +849,42 @@ BEGIN
       JOIN booking AS b USING (show_id, number);
 END $$;
 
+CREATE FUNCTION public.expire_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_step public.payment_step, p_due_ms integer) RETURNS SETOF public.payment_detail
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+    v_fence  bigint[];
+    v_card   text[];
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    WITH ended AS (
+        UPDATE payment
+           SET step = p_step, method = '', client_secret = NULL, tries = 0,
+               due_at = CASE p_step WHEN 'watch' THEN now() + p_due_ms * interval '1 ms' END,
+               ended_at = CASE p_step WHEN 'watch' THEN NULL ELSE now() END
+          FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
+     RETURNING payment.*
+    )
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(card)
+      INTO v_show, v_number, v_fence, v_card
+      FROM ended;
+    IF v_show IS NOT NULL THEN
+        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
+           FROM expire_paying(v_show, v_number, v_fence) AS b
+           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
+          USING (show_id, number, fence);
+    END IF;
+    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
+END $$;
+
 CREATE FUNCTION public.expire_under(p_show bigint[], p_seats text[], p_number bigint[]) RETURNS TABLE(show_id bigint, number bigint)
     LANGUAGE plpgsql
     AS $$
@@ -1006,48 +960,6 @@ CREATE FUNCTION public.freeze_booking_facts(p_show bigint, p_number bigint, p_bo
        AND NOT coalesce(body, '{}') ? 'seats';
 $$;
 
-CREATE FUNCTION public.give_payments_back(p_show bigint[], p_number bigint[], p_attempt integer[], p_reason text[], p_code text[], p_step public.payment_step) RETURNS SETOF public.payment_detail
-    LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_show   bigint[];
-    v_number bigint[];
-    v_fence  bigint[];
-    v_ends   timestamptz[];
-    v_card   text[];
-    v_body   jsonb[];
-BEGIN
-    PERFORM lock_bookings(p_show, p_number);
-    WITH ended AS (
-        UPDATE payment
-           SET step = p_step, reason = a.reason, code = a.code, method = '', client_secret = NULL,
-               due_at = NULL, ended_at = now()
-          FROM unnest(p_show, p_number, p_attempt, p_reason, p_code)
-               AS a (show_id, number, attempt, reason, code)
-         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
-           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
-     RETURNING payment.*
-    )
-    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(hold_ends_at), array_agg(card),
-           array_agg(jsonb_build_object('attempt', attempt, 'reason', reason, 'code', code,
-                                        'amount_minor', amount_minor, 'currency', currency))
-      INTO v_show, v_number, v_fence, v_ends, v_card, v_body
-      FROM ended;
-    IF v_show IS NOT NULL THEN
-        PERFORM add_facts(v_show, v_number,
-                          array_fill('payment.' || p_step::text, ARRAY[cardinality(v_show)]), NULL, v_body);
-        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
-           FROM return_to_held(v_show, v_number, v_fence, v_ends) AS b
-           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
-          USING (show_id, number, fence);
-    END IF;
-    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
-END $$;
-
 CREATE FUNCTION public.give_up_seats(p_booking public.booking, p_seats integer[], p_actor bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1101,42 +1013,6 @@ BEGIN
         RAISE EXCEPTION 'an entry of the journal does not balance' USING ERRCODE = 'check_violation';
     END IF;
     RETURN NULL;
-END $$;
-
-CREATE FUNCTION public.let_payments_go(p_show bigint[], p_number bigint[], p_attempt integer[], p_step public.payment_step, p_due_ms integer) RETURNS SETOF public.payment_detail
-    LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_show   bigint[];
-    v_number bigint[];
-    v_fence  bigint[];
-    v_card   text[];
-BEGIN
-    PERFORM lock_bookings(p_show, p_number);
-    WITH ended AS (
-        UPDATE payment
-           SET step = p_step, method = '', client_secret = NULL, tries = 0,
-               due_at = CASE p_step WHEN 'watch' THEN now() + p_due_ms * interval '1 ms' END,
-               ended_at = CASE p_step WHEN 'watch' THEN NULL ELSE now() END
-          FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
-         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
-           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
-     RETURNING payment.*
-    )
-    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(card)
-      INTO v_show, v_number, v_fence, v_card
-      FROM ended;
-    IF v_show IS NOT NULL THEN
-        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
-           FROM expire_paying(v_show, v_number, v_fence) AS b
-           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
-          USING (show_id, number, fence);
-    END IF;
-    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
 END $$;
 
 CREATE FUNCTION public.lock_bookings(p_show bigint[], p_number bigint[]) RETURNS void
@@ -1720,6 +1596,45 @@ CREATE FUNCTION public.set_block_release(p_show bigint, p_number bigint, p_relea
     ON CONFLICT (show_id, number) DO UPDATE
             SET release_at = excluded.release_at, hours_before = excluded.hours_before;
 $$;
+
+CREATE FUNCTION public.settle_late_payment(p_show bigint, p_number bigint, p_attempt integer, p_may_book boolean) RETURNS SETOF public.payment_detail
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_payment payment;
+    v_fence   bigint;
+BEGIN
+    PERFORM share_sales(ARRAY[p_show]);
+    PERFORM lock_bookings(ARRAY[p_show], ARRAY[p_number]);
+    SELECT * INTO STRICT v_payment FROM payment
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt FOR UPDATE;
+    IF v_payment.step = 'late' THEN
+        IF p_may_book THEN
+            v_fence := confirm_late(p_show, p_number, v_payment.amount_minor);
+        END IF;
+        UPDATE payment SET step = CASE WHEN v_fence IS NULL THEN 'returned' ELSE 'paid' END::payment_step,
+                           fence = coalesce(v_fence, fence),
+                           refunds_minor = CASE WHEN v_fence IS NULL THEN amount_minor ELSE 0 END,
+                           due_at = NULL, ended_at = now()
+         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
+     RETURNING * INTO v_payment;
+        IF v_fence IS NOT NULL THEN
+            PERFORM add_journal_entry(
+                p_show, p_number, p_attempt, v_payment.currency, 'late booking',
+                array_agg(CASE WHEN l.amount > 0 THEN 'owed' ELSE l.account END), array_agg(l.amount))
+               FROM split_payment('', v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor) AS l;
+        ELSE
+            PERFORM add_late_refund(p_show, p_number, p_attempt, v_payment.amount_minor, v_payment.currency);
+            PERFORM fail_expired(p_show, p_number);
+        END IF;
+        PERFORM add_fact(p_show, p_number, 'payment.late', jsonb_build_object(
+            'attempt', p_attempt, 'booked', v_fence IS NOT NULL,
+            'amount_minor', v_payment.amount_minor, 'currency', v_payment.currency));
+    END IF;
+    RETURN QUERY
+    SELECT * FROM payment_detail WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+END $$;
 
 CREATE VIEW public.payment_for_refund AS
  SELECT show_id,
@@ -2948,41 +2863,41 @@ CREATE TABLE public.webhook_try (
 );
 
 INSERT INTO public.account OVERRIDING SYSTEM VALUE VALUES
-	(1, 'organiser@example.com', 'Omar', 'x', 'organiser', 1, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00', 'en', NULL, NULL),
-	(2, 'ann@example.com', 'Ann', 'x', 'fan', 1, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00', 'de', NULL, NULL),
-	(3, 'bob@example.com', 'Bob', 'x', 'fan', 1, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00', 'hi', NULL, NULL),
-	(4, 'gate@example.com', 'Gita', 'x', 'gate', 1, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00', 'en', NULL, NULL),
-	(5, '1@guest.invalid', 'Guest', NULL, 'fan', 1, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00', 'en', 'guest@example.com', 2);
+	(1, 'organiser@example.com', 'Omar', 'x', 'organiser', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'en', NULL, NULL),
+	(2, 'ann@example.com', 'Ann', 'x', 'fan', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'de', NULL, NULL),
+	(3, 'bob@example.com', 'Bob', 'x', 'fan', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'hi', NULL, NULL),
+	(4, 'gate@example.com', 'Gita', 'x', 'gate', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'en', NULL, NULL),
+	(5, '1@guest.invalid', 'Guest', NULL, 'fan', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'en', 'guest@example.com', 2);
 
 INSERT INTO public.booking VALUES
-	(1, 3, 2, 3, 'confirmed', 'r3', 3, 'c3', '{3}', '{0}', 0, 'EUR', '', true, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:23:55.387801+00', '2026-11-17 04:13:55.387801+00', 1),
-	(1, 4, 3, 4, 'cancelled', 'r4', 4, 'c4', '{4}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:23:55.387801+00', NULL, 1),
-	(1, 5, 2, 5, 'expired', 'r5', 5, 'c5', '{5}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:54.387801+00', NULL, 1),
-	(1, 6, 3, 10, 'failed', 'r6', 6, 'c6', '{6}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:24:55.387801+00', NULL, 1),
-	(1, 1, 2, 8, 'confirmed', 'r1', 1, 'c1', '{0}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:24:55.387801+00', '2026-11-17 04:13:55.387801+00', 1),
-	(1, 2, 3, 9, 'refunded', 'r2', 2, 'c2', '{2}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:24:55.387801+00', '2026-11-17 04:13:55.387801+00', 1),
-	(1, 22, 1, 22, 'blocked', 'block:22', 0, 'block22', '{7}', '{0}', 0, 'XXX', 'House seats', false, '2026-11-17 04:13:55.387801+00', '2126-11-17 04:13:55.387801+00', NULL, 0);
+	(1, 3, 2, 3, 'confirmed', 'r3', 3, 'c3', '{3}', '{0}', 0, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:34:14.42711+00', '2026-11-17 04:24:14.42711+00', 1),
+	(1, 4, 3, 4, 'cancelled', 'r4', 4, 'c4', '{4}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:34:14.42711+00', NULL, 1),
+	(1, 5, 2, 5, 'expired', 'r5', 5, 'c5', '{5}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:13.42711+00', NULL, 1),
+	(1, 6, 3, 10, 'failed', 'r6', 6, 'c6', '{6}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:35:14.42711+00', NULL, 1),
+	(1, 1, 2, 8, 'confirmed', 'r1', 1, 'c1', '{0}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:35:14.42711+00', '2026-11-17 04:24:14.42711+00', 1),
+	(1, 2, 3, 9, 'refunded', 'r2', 2, 'c2', '{2}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:35:14.42711+00', '2026-11-17 04:24:14.42711+00', 1),
+	(1, 22, 1, 22, 'blocked', 'block:22', 0, 'block22', '{7}', '{0}', 0, 'XXX', 'House seats', false, '2026-11-17 04:24:14.42711+00', '2126-11-17 04:24:14.42711+00', NULL, 0);
 
 INSERT INTO public.booking_move OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 1, 'hold', 'held', 1, 2, '2026-11-17 04:13:55.387801+00'),
-	(1, 2, 2, 'hold', 'held', 2, 3, '2026-11-17 04:13:55.387801+00'),
-	(1, 3, 3, 'hold', 'held', 3, 2, '2026-11-17 04:13:55.387801+00'),
-	(1, 4, 4, 'hold', 'held', 4, 3, '2026-11-17 04:13:55.387801+00'),
-	(1, 5, 5, 'hold', 'held', 5, 2, '2026-11-17 04:13:55.387801+00'),
-	(1, 6, 6, 'hold', 'held', 6, 3, '2026-11-17 04:13:55.387801+00'),
-	(1, 3, 7, 'confirm', 'confirmed', 3, NULL, '2026-11-17 04:13:55.387801+00'),
-	(1, 4, 8, 'cancel', 'cancelled', 4, 3, '2026-11-17 04:13:55.387801+00'),
-	(1, 5, 9, 'expire', 'expired', 5, NULL, '2026-11-17 04:13:55.387801+00'),
-	(1, 1, 10, 'pay', 'paying', 8, 2, '2026-11-17 04:13:55.387801+00'),
-	(1, 2, 11, 'pay', 'paying', 9, 3, '2026-11-17 04:13:55.387801+00'),
-	(1, 6, 12, 'pay', 'paying', 10, 3, '2026-11-17 04:13:55.387801+00'),
-	(1, 6, 13, 'expire', 'expired', 10, NULL, '2026-11-17 04:13:55.387801+00'),
-	(1, 1, 14, 'confirm', 'confirmed', 8, NULL, '2026-11-17 04:13:55.387801+00'),
-	(1, 2, 15, 'confirm', 'confirmed', 9, NULL, '2026-11-17 04:13:55.387801+00'),
-	(1, 6, 16, 'fail', 'failed', 10, NULL, '2026-11-17 04:13:55.387801+00'),
-	(1, 1, 17, 'reduce', 'confirmed', 8, 2, '2026-11-17 04:13:55.387801+00'),
-	(1, 2, 18, 'refund', 'refunded', 9, 3, '2026-11-17 04:13:55.387801+00'),
-	(1, 22, 19, 'block', 'blocked', 22, 1, '2026-11-17 04:13:55.387801+00');
+	(1, 1, 1, 'hold', 'held', 1, 2, '2026-11-17 04:24:14.42711+00'),
+	(1, 2, 2, 'hold', 'held', 2, 3, '2026-11-17 04:24:14.42711+00'),
+	(1, 3, 3, 'hold', 'held', 3, 2, '2026-11-17 04:24:14.42711+00'),
+	(1, 4, 4, 'hold', 'held', 4, 3, '2026-11-17 04:24:14.42711+00'),
+	(1, 5, 5, 'hold', 'held', 5, 2, '2026-11-17 04:24:14.42711+00'),
+	(1, 6, 6, 'hold', 'held', 6, 3, '2026-11-17 04:24:14.42711+00'),
+	(1, 3, 7, 'confirm', 'confirmed', 3, NULL, '2026-11-17 04:24:14.42711+00'),
+	(1, 4, 8, 'cancel', 'cancelled', 4, 3, '2026-11-17 04:24:14.42711+00'),
+	(1, 5, 9, 'expire', 'expired', 5, NULL, '2026-11-17 04:24:14.42711+00'),
+	(1, 1, 10, 'pay', 'paying', 8, 2, '2026-11-17 04:24:14.42711+00'),
+	(1, 2, 11, 'pay', 'paying', 9, 3, '2026-11-17 04:24:14.42711+00'),
+	(1, 6, 12, 'pay', 'paying', 10, 3, '2026-11-17 04:24:14.42711+00'),
+	(1, 6, 13, 'expire', 'expired', 10, NULL, '2026-11-17 04:24:14.42711+00'),
+	(1, 1, 14, 'confirm', 'confirmed', 8, NULL, '2026-11-17 04:24:14.42711+00'),
+	(1, 2, 15, 'confirm', 'confirmed', 9, NULL, '2026-11-17 04:24:14.42711+00'),
+	(1, 6, 16, 'fail', 'failed', 10, NULL, '2026-11-17 04:24:14.42711+00'),
+	(1, 1, 17, 'reduce', 'confirmed', 8, 2, '2026-11-17 04:24:14.42711+00'),
+	(1, 2, 18, 'refund', 'refunded', 9, 3, '2026-11-17 04:24:14.42711+00'),
+	(1, 22, 19, 'block', 'blocked', 22, 1, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.card_count VALUES
 	(1, 'card6', 0, 8),
@@ -2990,50 +2905,50 @@ INSERT INTO public.card_count VALUES
 	(1, 'card2', 0, 8);
 
 INSERT INTO public.check_in OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 1, 's1', 'North', 'entry', 'admitted', 11, 1, NULL, false, false, '2026-11-17 04:13:55.621753+00', '2026-11-17 04:13:55.621753+00'),
-	(1, 2, 1, 's2', 'North', 'entry', 'admitted', 11, 1, NULL, false, true, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.623285+00');
+	(1, 1, 1, 's1', 'North', 'entry', 'admitted', 11, 1, NULL, false, false, '2026-11-17 04:24:14.473929+00', '2026-11-17 04:24:14.47393+00'),
+	(1, 2, 1, 's2', 'North', 'entry', 'admitted', 11, 1, NULL, false, true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.474611+00');
 
 INSERT INTO public.check_in_conflict OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 11, 'used', 2, 1, '2026-11-17 04:13:55.387801+00');
+	(1, 1, 11, 'used', 1, 2, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.city OVERRIDING SYSTEM VALUE VALUES
-	(1, 'pune', 'Pune', 'IN', 'Asia/Kolkata', 18, 73, '2026-11-17 04:13:55.387801+00');
+	(1, 'pune', 'Pune', 'IN', 'Asia/Kolkata', 18, 73, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.consumed_fact VALUES
-	('relay', 1, '2026-11-17 04:13:55.387801+00');
+	('relay', 1, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.consumer_group VALUES
-	('relay', 1, '', '-infinity', '2026-11-17 04:13:55.387801+00');
+	('relay', 1, '', '-infinity', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.entry_policy VALUES
 	(1, 'live_or_paper', false);
 
 INSERT INTO public.event OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 'concert', 'A concert', '', '', '', NULL, 120, '', '{}', false, '2026-11-17 04:13:55.387801+00', '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}');
+	(1, 1, 'concert', 'A concert', '', '', '', NULL, 120, '', '{}', false, '2026-11-17 04:24:14.42711+00', '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}');
 
 INSERT INTO public.fact_log VALUES
-	(true, 'facts-35d57a6a50b5', 0, '-infinity');
+	(true, 'facts-6a251b3bee97', 0, '-infinity');
 
 INSERT INTO public.gate_pass OVERRIDING SYSTEM VALUE VALUES
-	(1, 4, 1, 'North', 'Phone', NULL, NULL, '2026-01-01 00:00:00+00', '2099-12-31 00:00:00+00', NULL, '2026-11-17 04:13:55.387801+00');
+	(1, 4, 1, 'North', 'Phone', NULL, NULL, '2026-01-01 00:00:00+00', '2099-12-31 00:00:00+00', NULL, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.gate_pass_show VALUES
 	(1, 1);
 
 INSERT INTO public.gate_search VALUES
-	(1, '2026-11-17 04:13:55.647805+00');
+	(1, '2026-11-17 04:24:14.479347+00');
 
 INSERT INTO public.gateway_webhook VALUES
-	('sandbox', 'evt_1', 'payment.captured', 1, 1, 1, NULL, '\x7b7d', 1, 0, NULL, false, NULL, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00');
+	('sandbox', 'evt_1', 'payment.captured', 1, 1, 1, NULL, '\x7b7d', 1, 0, NULL, false, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.hall OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 'Large', 'abc', '2026-11-17 04:13:55.387801+00');
+	(1, 1, 'Large', 'abc', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.idempotent_response VALUES
-	('account 2', '/', '\x01', '\x02', 1, '2026-11-17 04:13:55.387801+00', '\x03');
+	('account 2', '/', '\x01', '\x02', 1, '2026-11-17 04:24:14.42711+00', '\x03');
 
 INSERT INTO public.invoice VALUES
-	(1, 1, 1, 1, 1, 0, NULL, '{0,1}', 3000, 200, 0, 'EUR', 'Omar', '', '', '2026-11-17 04:13:55.387801+00');
+	(1, 1, 1, 1, 1, 0, NULL, '{0,1}', 3000, 200, 0, 'EUR', 'Omar', '', '', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.invoice_count VALUES
 	(1, 1);
@@ -3042,35 +2957,35 @@ INSERT INTO public.invoice_seller VALUES
 	(1, 'Omar Ltd', '', '');
 
 INSERT INTO public.journal VALUES
-	(1, 14, 'gateway:sandbox', 3000, 'EUR', 1, 1, 'charge', '2026-11-17 04:13:55.387801+00'),
-	(1, 14, 'organiser', -2800, 'EUR', 1, 1, 'charge', '2026-11-17 04:13:55.387801+00'),
-	(1, 14, 'fee', -200, 'EUR', 1, 1, 'charge', '2026-11-17 04:13:55.387801+00'),
-	(1, 15, 'gateway:sandbox', 1500, 'EUR', 2, 1, 'charge', '2026-11-17 04:13:55.387801+00'),
-	(1, 15, 'organiser', -1400, 'EUR', 2, 1, 'charge', '2026-11-17 04:13:55.387801+00'),
-	(1, 15, 'fee', -100, 'EUR', 2, 1, 'charge', '2026-11-17 04:13:55.387801+00'),
-	(1, 16, 'gateway:sandbox', 1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:13:55.387801+00'),
-	(1, 16, 'owed', -1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:13:55.387801+00'),
-	(1, 17, 'organiser', 1400, 'EUR', 1, 1, 'refund', '2026-11-17 04:13:55.387801+00'),
-	(1, 17, 'fee', 100, 'EUR', 1, 1, 'refund', '2026-11-17 04:13:55.387801+00'),
-	(1, 17, 'owed', -1500, 'EUR', 1, 1, 'refund', '2026-11-17 04:13:55.387801+00'),
-	(1, 18, 'organiser', 1400, 'EUR', 2, 1, 'refund', '2026-11-17 04:13:55.387801+00'),
-	(1, 18, 'fee', 100, 'EUR', 2, 1, 'refund', '2026-11-17 04:13:55.387801+00'),
-	(1, 18, 'owed', -1500, 'EUR', 2, 1, 'refund', '2026-11-17 04:13:55.387801+00'),
-	(1, 19, 'owed', 1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:13:55.387801+00'),
-	(1, 19, 'gateway:sandbox', -1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:13:55.387801+00'),
-	(1, 20, 'owed', 1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:13:55.387801+00'),
-	(1, 20, 'gateway:sandbox', -1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:13:55.387801+00'),
-	(1, 21, 'owed', 1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:13:55.387801+00'),
-	(1, 21, 'gateway:sandbox', -1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:13:55.387801+00');
+	(1, 14, 'gateway:sandbox', 3000, 'EUR', 1, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
+	(1, 14, 'organiser', -2800, 'EUR', 1, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
+	(1, 14, 'fee', -200, 'EUR', 1, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
+	(1, 15, 'gateway:sandbox', 1500, 'EUR', 2, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
+	(1, 15, 'organiser', -1400, 'EUR', 2, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
+	(1, 15, 'fee', -100, 'EUR', 2, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
+	(1, 16, 'gateway:sandbox', 1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:24:14.42711+00'),
+	(1, 16, 'owed', -1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:24:14.42711+00'),
+	(1, 17, 'organiser', 1400, 'EUR', 1, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
+	(1, 17, 'fee', 100, 'EUR', 1, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
+	(1, 17, 'owed', -1500, 'EUR', 1, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
+	(1, 18, 'organiser', 1400, 'EUR', 2, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
+	(1, 18, 'fee', 100, 'EUR', 2, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
+	(1, 18, 'owed', -1500, 'EUR', 2, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
+	(1, 19, 'owed', 1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
+	(1, 19, 'gateway:sandbox', -1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
+	(1, 20, 'owed', 1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
+	(1, 20, 'gateway:sandbox', -1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
+	(1, 21, 'owed', 1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
+	(1, 21, 'gateway:sandbox', -1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.layout VALUES
-	('abc', 'Ten seats', '{"sections": []}', 10, '2026-11-17 04:13:55.387801+00');
+	('abc', 'Ten seats', '{"sections": []}', 10, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.layout_organiser VALUES
 	('abc', 1);
 
 INSERT INTO public.listing VALUES
-	(1, 'A concert', 'concert', '', '', '', '', '{pune}', '{2099-06-01}', 'EUR', 1500, '2099-06-01 20:00:00+00', 0, 10, 0, '''concert'':1A', '''concert'':1A', '{concert}', '2026-11-17 04:13:55.387801+00');
+	(1, 'A concert', 'concert', '', '', '', '', '{pune}', '{2099-06-01}', 'EUR', 1500, '2099-06-01 20:00:00+00', 0, 10, 0, '''concert'':1A', '''concert'':1A', '{concert}', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.listing_due VALUES
 	('event', 1, 'infinity', 1);
@@ -3079,89 +2994,88 @@ INSERT INTO public.listing_show VALUES
 	(1, 1, 1, 'pune', '2099-06-01', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 17:00:00+00', 'EUR', 1500, 10, 3, 2, false);
 
 INSERT INTO public.listing_tally VALUES
-	('', '{}', '2026-11-17 04:13:55.387801+00');
+	('', '{}', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.listing_venue VALUES
-	(1, 'Hall One', 'pune', '411', 18, 73, '''hall'':1', '2026-11-17 04:13:55.387801+00');
+	(1, 'Hall One', 'pune', '411', 18, 73, '''hall'':1', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.listing_word VALUES
 	('concert', 1, '{concert}');
 
 INSERT INTO public.notice OVERRIDING SYSTEM VALUE VALUES
-	(1, NULL, 'tickets', 'mail', NULL, 'ann@example.com', 'Ann', 'de', 1, 1, '{}', 'stored', 1, 0, 0, NULL, NULL, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00');
+	(1, NULL, 'tickets', 'mail', NULL, 'ann@example.com', 'Ann', 'de', 1, 1, '{}', 'stored', 1, 0, 0, NULL, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.organiser_sender VALUES
 	(1, 'Omar Concerts', '');
 
 INSERT INTO public.outbox OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, NULL, 'show.prices_changed', NULL, '{"why": "organiser", "prices": [{"category": "Standard", "was_minor": null, "price_minor": 1500}], "revision": 1}', '2026-11-17 04:13:55.387801+00'),
-	(2, 1, NULL, 'show.on_sale', NULL, '{"opens_at": "2026-01-01T00:00:00+00:00", "revision": 1, "closes_at": "2099-06-01T18:00:00+00:00"}', '2026-11-17 04:13:55.387801+00'),
-	(4, 1, 2, 'booking.held', '2026-11-17 04:23:55.387801+00', NULL, '2026-11-17 04:13:55.387801+00'),
-	(5, 1, 3, 'booking.held', '2026-11-17 04:23:55.387801+00', NULL, '2026-11-17 04:13:55.387801+00'),
-	(6, 1, 4, 'booking.held', '2026-11-17 04:23:55.387801+00', NULL, '2026-11-17 04:13:55.387801+00'),
-	(7, 1, 5, 'booking.held', '2026-11-17 04:23:55.387801+00', NULL, '2026-11-17 04:13:55.387801+00'),
-	(8, 1, 6, 'booking.held', '2026-11-17 04:23:55.387801+00', NULL, '2026-11-17 04:13:55.387801+00'),
-	(9, 1, 3, 'booking.confirmed', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(10, 1, 4, 'booking.cancelled', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(11, 1, 5, 'booking.expired', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(13, 1, 2, 'booking.paying', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(14, 1, 6, 'booking.paying', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(15, 1, 6, 'booking.expired', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(17, 1, 2, 'booking.confirmed', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(18, 1, 6, 'refund.requested', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:13:55.387801+00'),
-	(19, 1, 6, 'booking.failed', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(20, 1, 6, 'payment.late', NULL, '{"booked": false, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:13:55.387801+00'),
-	(21, 1, 1, 'refund.requested', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:13:55.387801+00'),
-	(3, 1, 1, 'booking.held', '2026-11-17 04:23:55.387801+00', '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:13:55.387801+00'),
-	(12, 1, 1, 'booking.paying', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:13:55.387801+00'),
-	(16, 1, 1, 'booking.confirmed', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:13:55.387801+00'),
-	(22, 1, 1, 'booking.reduced', NULL, '{"seats": [0], "given_back": [1], "amount_minor": 1500, "prices_minor": [1500]}', '2026-11-17 04:13:55.387801+00'),
-	(23, 1, 2, 'refund.requested', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:13:55.387801+00'),
-	(24, 1, 2, 'booking.refunded', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(25, 1, 1, 'refund.done', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:13:55.387801+00'),
-	(26, 1, 2, 'refund.done', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:13:55.387801+00'),
-	(27, 1, 6, 'refund.done', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:13:55.387801+00'),
-	(28, 1, 22, 'booking.blocked', NULL, NULL, '2026-11-17 04:13:55.387801+00'),
-	(29, 1, 1, 'ticket.checked_in', NULL, '{"gate": "North", "seat": 0, "serial": 11, "scanned_at": "2026-11-17T04:13:55.621753+00:00"}', '2026-11-17 04:13:55.387801+00'),
-	(30, 1, 1, 'door.conflict_raised', NULL, '{"why": "used", "serial": 11}', '2026-11-17 04:13:55.387801+00');
+	(1, 1, NULL, 'show.prices_changed', NULL, '{"why": "organiser", "prices": [{"category": "Standard", "was_minor": null, "price_minor": 1500}], "revision": 1}', '2026-11-17 04:24:14.42711+00'),
+	(2, 1, NULL, 'show.on_sale', NULL, '{"opens_at": "2026-01-01T00:00:00+00:00", "revision": 1, "closes_at": "2099-06-01T18:00:00+00:00"}', '2026-11-17 04:24:14.42711+00'),
+	(4, 1, 2, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
+	(5, 1, 3, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
+	(6, 1, 4, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
+	(7, 1, 5, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
+	(8, 1, 6, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
+	(9, 1, 3, 'booking.confirmed', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(10, 1, 4, 'booking.cancelled', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(11, 1, 5, 'booking.expired', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(13, 1, 2, 'booking.paying', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(14, 1, 6, 'booking.paying', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(15, 1, 6, 'booking.expired', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(17, 1, 2, 'booking.confirmed', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(18, 1, 6, 'refund.requested', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
+	(19, 1, 6, 'booking.failed', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(20, 1, 6, 'payment.late', NULL, '{"booked": false, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
+	(21, 1, 1, 'refund.requested', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
+	(3, 1, 1, 'booking.held', '2026-11-17 04:34:14.42711+00', '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:24:14.42711+00'),
+	(12, 1, 1, 'booking.paying', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:24:14.42711+00'),
+	(16, 1, 1, 'booking.confirmed', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:24:14.42711+00'),
+	(22, 1, 1, 'booking.reduced', NULL, '{"seats": [0], "given_back": [1], "amount_minor": 1500, "prices_minor": [1500]}', '2026-11-17 04:24:14.42711+00'),
+	(23, 1, 2, 'refund.requested', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
+	(24, 1, 2, 'booking.refunded', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(25, 1, 1, 'refund.done', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
+	(26, 1, 2, 'refund.done', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
+	(27, 1, 6, 'refund.done', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
+	(28, 1, 22, 'booking.blocked', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
+	(29, 1, 1, 'ticket.checked_in', NULL, '{"gate": "North", "seat": 0, "serial": 11, "scanned_at": "2026-11-17T04:24:14.473929+00:00"}', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.owner_count VALUES
 	(1, 2, 2, 10),
 	(1, 3, 0, 10);
 
 INSERT INTO public.parked_fact VALUES
-	('relay', 2, 'show:1', '\x7b7d', 0, '2026-11-17 04:13:55.387801+00', '', NULL);
+	('relay', 2, 'show:1', '\x7b7d', 0, '2026-11-17 04:24:14.42711+00', '', NULL);
 
 INSERT INTO public.payment VALUES
-	(1, 6, 1, 3, 10, 'p6', 1, 'key6_1', 'sandbox', '', '', 'returned', 1500, 100, 0, 'EUR', 1500, 'ref6', 'card6', NULL, NULL, NULL, NULL, '2026-11-17 04:23:55.387801+00', '2026-11-17 04:24:55.387801+00', 0, 0, NULL, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00'),
-	(1, 1, 1, 2, 8, 'p1', 1, 'key1_1', 'sandbox', '', '', 'paid', 3000, 200, 0, 'EUR', 1500, 'ref1', 'card1', NULL, NULL, NULL, NULL, '2026-11-17 04:23:55.387801+00', '2026-11-17 04:24:55.387801+00', 0, 0, NULL, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00'),
-	(1, 2, 1, 3, 9, 'p2', 1, 'key2_1', 'sandbox', '', '', 'paid', 1500, 100, 0, 'EUR', 1500, 'ref2', 'card2', NULL, NULL, NULL, NULL, '2026-11-17 04:23:55.387801+00', '2026-11-17 04:24:55.387801+00', 0, 0, NULL, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00');
+	(1, 6, 1, 3, 10, 'p6', 1, 'key6_1', 'sandbox', '', '', 'returned', 1500, 100, 0, 'EUR', 1500, 'ref6', 'card6', NULL, NULL, NULL, NULL, '2026-11-17 04:34:14.42711+00', '2026-11-17 04:35:14.42711+00', 0, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00'),
+	(1, 1, 1, 2, 8, 'p1', 1, 'key1_1', 'sandbox', '', '', 'paid', 3000, 200, 0, 'EUR', 1500, 'ref1', 'card1', NULL, NULL, NULL, NULL, '2026-11-17 04:34:14.42711+00', '2026-11-17 04:35:14.42711+00', 0, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00'),
+	(1, 2, 1, 3, 9, 'p2', 1, 'key2_1', 'sandbox', '', '', 'paid', 1500, 100, 0, 'EUR', 1500, 'ref2', 'card2', NULL, NULL, NULL, NULL, '2026-11-17 04:34:14.42711+00', '2026-11-17 04:35:14.42711+00', 0, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.payment_difference VALUES
-	('sandbox', 'key9', 'missing', '', 'paid', '', '2026-11-17 04:13:55.387801+00');
+	('sandbox', 'key9', 'missing', '', 'paid', '', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.price VALUES
 	(1, 'Standard', 1500);
 
 INSERT INTO public.price_change VALUES
-	(1, 1, 'Standard', NULL, 1500, 'organiser', NULL, NULL, NULL, '2026-11-17 04:13:55.387801+00');
+	(1, 1, 'Standard', NULL, 1500, 'organiser', NULL, NULL, NULL, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.price_plan VALUES
 	(1, '{"rules": []}', '{}', 'infinity');
 
 INSERT INTO public.price_rules_history OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, '{"rules": []}', 1, '2026-11-17 04:13:55.387801+00');
+	(1, 1, '{"rules": []}', 1, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.reconciliation_run VALUES
-	('sandbox', '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00', 3, 0);
+	('sandbox', '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 3, 0);
 
 INSERT INTO public.refresh_token VALUES
 	('\x01', 1, '2099-01-01 00:00:00+00', NULL);
 
 INSERT INTO public.refund VALUES
-	(1, 1, 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'done', '', 'refund1', NULL, NULL, 2, 1, 0, NULL, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00'),
-	(1, 2, 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'done', '', 'refund2', NULL, NULL, 3, 1, 0, NULL, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00'),
-	(1, 6, 1, 1, 'late', '{}', 0, 1500, 0, 0, 'done', '', 'refund6', NULL, NULL, NULL, 1, 0, NULL, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00');
+	(1, 1, 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'done', '', 'refund1', NULL, NULL, 2, 1, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00'),
+	(1, 2, 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'done', '', 'refund2', NULL, NULL, 3, 1, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00'),
+	(1, 6, 1, 1, 'late', '{}', 0, 1500, 0, 0, 'done', '', 'refund6', NULL, NULL, NULL, 1, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.report_refund VALUES
 	(1, 1, 1, 1, 1500, 'EUR', 'done', 0),
@@ -3169,56 +3083,56 @@ INSERT INTO public.report_refund VALUES
 	(1, 6, 1, 1, 1500, 'EUR', 'done', 0);
 
 INSERT INTO public.report_seat VALUES
-	(1, 1, 0, 'Standard', 'EUR', 1500, 1400, 100, 0, '2026-11-17 04:13:55.387801+00', NULL);
+	(1, 1, 0, 'Standard', 'EUR', 1500, 1400, 100, 0, '2026-11-17 04:24:14.42711+00', NULL);
 
 INSERT INTO public.report_stage VALUES
-	(1, 1, 'confirmed', '2026-11-17 04:13:55.387801+00');
+	(1, 1, 'confirmed', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.sale VALUES
-	(1, 1, true, '2026-11-17 04:13:55.387801+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', false, 10, 1);
+	(1, 1, true, '2026-11-17 04:24:14.42711+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', false, 10, 1);
 
 INSERT INTO public.schema_functions VALUES
-	('accounts/functions', '641f1719fd3cf5a1621bd801ba10e80c4ee51a31e5e4cc392c49ada611574f62', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('catalogue/functions', 'd76ec93962c0e95ccc40706acdc47e592eb2492e42c8fdc4b73d5d97e4b4ced1', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('invoices/functions', 'c09c9492e98de596102d80a3ffec7f99bddc572c133e848e5d0626da29c399f1', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('outbox/functions', '291c5669655beeb2969c7ac093ff2262722e9ebb09ead22b8a0dac4c33f934c9', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('search/functions', '760e427cfc0b36ebd9dad5b517805ed7f5731fa4690571fd10be155d289d8d64', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('bookings/functions', '91cd1f2eb4a3ee6e5a1c831e7552e0cae59195fbabf9375778b177417cb0753e', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('organisers/functions', '26f9f26da1ad8869327e29e09275aebd8ae80c51e073c5764a01558be028c66c', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('bookings/functions_blocks', 'ae4c29f69e038f22a29cf6bbdd16f6af713da31b530f361e17ad65d812291903', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('bookings/functions_opening', '8fc56656c9e1be30a4466cfef58a794ddfcebc33c158cabfd839b7a623ca1004', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('bookings/functions_paying', '0675c3f582b93ec9355567549966a00da7c695402361656097691c135b173a03', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('payments/functions', '7e88c4091d0d66ac74a33719be5b3a477221f185fc5de13fd87c01d218cd4094', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('tickets/functions', 'fd29306debe367482b23e3c6cf93573014481b6a85dfd9ecfdec69826733f422', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('checkin/functions', '743816a40d76ac215b64cb4b4a24b40fd9360e100b095645e6755ec59b5fb574', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('payments/functions_ending', 'f872db0684c2f59b2add2afeb555661ec3a8454cb467a06568c35ce26cf3b119', '0.1.0', '2026-11-17 04:13:55.177112+00'),
-	('refunds/functions', 'd0192c4a02ae41e66f0b049da0cb1bb5584b8e25ae7b123fdde24376c97c0089', '0.1.0', '2026-11-17 04:13:55.177112+00');
+	('accounts/functions', '641f1719fd3cf5a1621bd801ba10e80c4ee51a31e5e4cc392c49ada611574f62', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('catalogue/functions', 'd76ec93962c0e95ccc40706acdc47e592eb2492e42c8fdc4b73d5d97e4b4ced1', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('invoices/functions', '84f6a42650ac7367255b5e1c789b6ad9825df4ac6e802ba9c9c8c8c5c917dba1', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('outbox/functions', '291c5669655beeb2969c7ac093ff2262722e9ebb09ead22b8a0dac4c33f934c9', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('search/functions', '760e427cfc0b36ebd9dad5b517805ed7f5731fa4690571fd10be155d289d8d64', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('bookings/functions', '91cd1f2eb4a3ee6e5a1c831e7552e0cae59195fbabf9375778b177417cb0753e', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('organisers/functions', '26f9f26da1ad8869327e29e09275aebd8ae80c51e073c5764a01558be028c66c', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('bookings/functions_blocks', 'ae4c29f69e038f22a29cf6bbdd16f6af713da31b530f361e17ad65d812291903', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('bookings/functions_opening', '8fc56656c9e1be30a4466cfef58a794ddfcebc33c158cabfd839b7a623ca1004', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('bookings/functions_paying', '0675c3f582b93ec9355567549966a00da7c695402361656097691c135b173a03', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('payments/functions', '7e88c4091d0d66ac74a33719be5b3a477221f185fc5de13fd87c01d218cd4094', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('tickets/functions', 'fd29306debe367482b23e3c6cf93573014481b6a85dfd9ecfdec69826733f422', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('checkin/functions', '90767df46729761642e2ab44439cc09d4862292babcaec2412436d1458943215', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('payments/functions_ending', '7b77847643faa071533588a06f50f57c972e4251d5e96a29e154740d80ab82fe', '0.1.0', '2026-11-17 04:24:14.374432+00'),
+	('refunds/functions', '0bf6260076f14e613d0e04ac2188e4e082037b395ed1f00c8ba399d12df382e1', '0.1.0', '2026-11-17 04:24:14.374432+00');
 
 INSERT INTO public.schema_step VALUES
-	(1, '0001_accounts', '61fac9fa1fae9c3334eace058ceb6a56149fa84a15e75213d811bc33f22a3e6f', '2026-11-17 04:13:54.465188+00'),
-	(2, '0002_catalogue', '366864a63449867e68ff88e0022dccdab69b3e38dcb7e082b6afff8a72e5ecea', '2026-11-17 04:13:54.526157+00'),
-	(3, '0003_pricing', 'b72d14ab75f0c640ee20a3088715e4d685b8df65d0a0cae061b1b5013dcd5414', '2026-11-17 04:13:54.605229+00'),
-	(4, '0004_bookings', '2f6ef09ff060e81e3166fb797797c86a7aedaf5b488ec9c16e107e3a1beb86ee', '2026-11-17 04:13:54.656464+00'),
-	(5, '0005_outbox', 'd1b2d2b290146eca84c0daa8df5187d62bc81dc8de5dc59dcfd7f23d98877774', '2026-11-17 04:13:54.710547+00'),
-	(6, '0006_payments', '876dd0898ff14746b63b9590625fd3acf6cb5df827bb99f60e43feaf24f25ecf', '2026-11-17 04:13:54.764517+00'),
-	(7, '0007_tickets', '15cf691eef457eb57578175d8ac1bc4e03e417d093d0ba5cb917bbd9be882086', '2026-11-17 04:13:54.85816+00'),
-	(8, '0008_checkin', '3eacea911228357b4f87b4dd462c734646705166f4d603b117b51bec7b17bf8b', '2026-11-17 04:13:54.908004+00'),
-	(9, '0009_notifications', 'f5eb05d5da48451f0f43a85800881077fa6dd76fe2186a5e10c3643a8d4410ae', '2026-11-17 04:13:54.965905+00'),
-	(10, '0010_search', '4f2a18157f2ef793a7d2db282a79024f6d0528dff7f6af4ab67ad76021b74581', '2026-11-17 04:13:55.031312+00'),
-	(11, '0011_reports', 'bb9d3c11338954b48f239fcf41c888b6a938dd57b3351865e63c90905be0f79d', '2026-11-17 04:13:55.111195+00'),
-	(12, '0012_web', '3e9fc45cb8469b8573426b53c3ea04f3591b21b030d898ec6c27048ababfaf59', '2026-11-17 04:13:55.164171+00');
+	(1, '0001_accounts', '61fac9fa1fae9c3334eace058ceb6a56149fa84a15e75213d811bc33f22a3e6f', '2026-11-17 04:24:14.252217+00'),
+	(2, '0002_catalogue', '366864a63449867e68ff88e0022dccdab69b3e38dcb7e082b6afff8a72e5ecea', '2026-11-17 04:24:14.268657+00'),
+	(3, '0003_pricing', 'b72d14ab75f0c640ee20a3088715e4d685b8df65d0a0cae061b1b5013dcd5414', '2026-11-17 04:24:14.283008+00'),
+	(4, '0004_bookings', '2f6ef09ff060e81e3166fb797797c86a7aedaf5b488ec9c16e107e3a1beb86ee', '2026-11-17 04:24:14.290783+00'),
+	(5, '0005_outbox', 'd1b2d2b290146eca84c0daa8df5187d62bc81dc8de5dc59dcfd7f23d98877774', '2026-11-17 04:24:14.299055+00'),
+	(6, '0006_payments', '876dd0898ff14746b63b9590625fd3acf6cb5df827bb99f60e43feaf24f25ecf', '2026-11-17 04:24:14.307468+00'),
+	(7, '0007_tickets', '15cf691eef457eb57578175d8ac1bc4e03e417d093d0ba5cb917bbd9be882086', '2026-11-17 04:24:14.32105+00'),
+	(8, '0008_checkin', '3eacea911228357b4f87b4dd462c734646705166f4d603b117b51bec7b17bf8b', '2026-11-17 04:24:14.327982+00'),
+	(9, '0009_notifications', 'f5eb05d5da48451f0f43a85800881077fa6dd76fe2186a5e10c3643a8d4410ae', '2026-11-17 04:24:14.335339+00'),
+	(10, '0010_search', '4f2a18157f2ef793a7d2db282a79024f6d0528dff7f6af4ab67ad76021b74581', '2026-11-17 04:24:14.349641+00'),
+	(11, '0011_reports', 'bb9d3c11338954b48f239fcf41c888b6a938dd57b3351865e63c90905be0f79d', '2026-11-17 04:24:14.364003+00'),
+	(12, '0012_web', '3e9fc45cb8469b8573426b53c3ea04f3591b21b030d898ec6c27048ababfaf59', '2026-11-17 04:24:14.371614+00');
 
 INSERT INTO public.seat_block VALUES
 	(1, 22, '2099-05-31 17:00:00+00', 24, false);
 
 INSERT INTO public.session OVERRIDING SYSTEM VALUE VALUES
-	(1, 2, '2026-11-17 04:13:55.387801+00', '2099-01-01 00:00:00+00', NULL, NULL);
+	(1, 2, '2026-11-17 04:24:14.42711+00', '2099-01-01 00:00:00+00', NULL, NULL);
 
 INSERT INTO public.session_cookie VALUES
 	('\x02', 1);
 
 INSERT INTO public.show OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 1, 'abc', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', 'EUR', 600, 10, 10, 'off', false, 1, '2026-11-17 04:13:55.387801+00');
+	(1, 1, 1, 'abc', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', 'EUR', 600, 10, 10, 'off', false, 1, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.show_terms VALUES
 	(1, 1, 100, 0, 0, '{"steps": [], "keep_fee": false}', 8);
@@ -3230,7 +3144,7 @@ INSERT INTO public.signing_key OVERRIDING SYSTEM VALUE VALUES
 	(1, '{"kty" : "OKP", "crv" : "Ed25519", "x" : "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIYPMLWGcA", "d" : "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}', '2026-01-01 00:00:00+00');
 
 INSERT INTO public.stored_message VALUES
-	(1, 'Your tickets', '\x48656c6c6f', '2026-11-17 04:13:55.387801+00');
+	(1, 'Your tickets', '\x48656c6c6f', '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.taken_seat VALUES
 	(1, 0, 1),
@@ -3238,31 +3152,31 @@ INSERT INTO public.taken_seat VALUES
 	(1, 7, 22);
 
 INSERT INTO public.ticket VALUES
-	(1, 1, 1, 12, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00', NULL, 1, NULL, NULL, NULL, 0, false),
-	(1, 2, 2, 13, '2026-11-17 04:13:55.387801+00', '2026-11-17 04:13:55.387801+00', NULL, 1, NULL, NULL, NULL, 0, false),
-	(1, 1, 0, 11, '2026-11-17 04:13:55.387801+00', NULL, '2026-11-17 04:13:55.621753+00', 1, NULL, NULL, NULL, 0, true),
-	(1, 3, 3, 7, '2026-11-17 04:13:55.387801+00', NULL, NULL, 2, 3, NULL, NULL, 0, false);
+	(1, 1, 1, 12, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', NULL, 1, NULL, NULL, NULL, 0, false),
+	(1, 2, 2, 13, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', NULL, 1, NULL, NULL, NULL, 0, false),
+	(1, 1, 0, 11, '2026-11-17 04:24:14.42711+00', NULL, '2026-11-17 04:24:14.473929+00', 1, NULL, NULL, NULL, 0, true),
+	(1, 3, 3, 7, '2026-11-17 04:24:14.42711+00', NULL, NULL, 2, 3, NULL, NULL, 0, false);
 
 INSERT INTO public.ticket_key VALUES
 	(1, '\x715dc8493c36579a5b116995100f635e3572fdf8703e708ef1a08d943b36774e', '\x2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b', '2026-01-01 00:00:00+00');
 
 INSERT INTO public.ticket_resend VALUES
-	(1, 1, '2026-11-17 04:13:55.638126+00');
+	(1, 1, '2026-11-17 04:24:14.475588+00');
 
 INSERT INTO public.ticket_transfer VALUES
-	(1, 7, 2, 2, 3, 'bob@example.com', false, '2026-11-17 04:13:55.387801+00');
+	(1, 7, 2, 2, 3, 'bob@example.com', false, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.venue OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, NULL, 'Hall One', 'Main St', '411', 18, 73, '2026-11-17 04:13:55.387801+00');
+	(1, 1, NULL, 'Hall One', 'Main St', '411', 18, 73, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.webhook_delivery VALUES
-	(1, 1, 'x', '2026-11-17 04:13:55.387801+00', '\x7b7d', 'done', 0, 0, NULL, '2026-11-17 04:13:55.387801+00');
+	(1, 1, 'x', '2026-11-17 04:24:14.42711+00', '\x7b7d', 'done', 0, 0, NULL, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.webhook_endpoint OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 'https://example.com', '{}', true, NULL, '\x03', NULL, NULL, NULL, '2026-11-17 04:13:55.387801+00');
+	(1, 1, 'https://example.com', '{}', true, NULL, '\x03', NULL, NULL, NULL, '2026-11-17 04:24:14.42711+00');
 
 INSERT INTO public.webhook_try VALUES
-	(1, 1, 1, 200, 5, NULL, 'ok', '2026-11-17 04:13:55.387801+00');
+	(1, 1, 1, 200, 5, NULL, 'ok', '2026-11-17 04:24:14.42711+00');
 
 SELECT pg_catalog.setval('public.account_id_seq', 5, true);
 
@@ -3286,7 +3200,7 @@ SELECT pg_catalog.setval('public.ledger_number', 22, true);
 
 SELECT pg_catalog.setval('public.notice_id_seq', 1, true);
 
-SELECT pg_catalog.setval('public.outbox_id_seq', 30, true);
+SELECT pg_catalog.setval('public.outbox_id_seq', 29, true);
 
 SELECT pg_catalog.setval('public.price_rules_history_id_seq', 1, true);
 
