@@ -97,8 +97,8 @@ DECLARE
     v_kind   text[];
 BEGIN
     WITH moved AS (
-        SELECT booking.*, requested.ord
-          FROM unnest(p_show, p_number) WITH ORDINALITY AS requested (show_id, number, ord)
+        SELECT show_id, number, booking.state, booking.fence, booking.owner_id, ord
+          FROM unnest(p_show, p_number) WITH ORDINALITY AS a (show_id, number, ord)
           JOIN booking USING (show_id, number)
     ), audit AS (
         INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)

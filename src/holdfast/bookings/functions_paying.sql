@@ -22,21 +22,26 @@ END $$;
 
 -- HELD bookings of these owners become PAYING with a new fence, and their time is extended by the buffer, so
 -- that a hold does not expire while the gateway works. Expired holds, bookings that cost nothing and bookings
--- of cancelled shows stay as they are.
+-- of cancelled shows stay as they are. `place` is the position in the arrays.
 CREATE OR REPLACE FUNCTION begin_paying(
     p_show bigint[], p_number bigint[], p_owner bigint[], p_buffer_s int
-) RETURNS TABLE (show_id bigint, number bigint, fence bigint, amount_minor bigint, currency text,
+) RETURNS TABLE (place int, show_id bigint, number bigint, fence bigint, amount_minor bigint, currency text,
                  hold_ends_at timestamptz, deadline_at timestamptz)
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
-    v_show   bigint[];
-    v_number bigint[];
-    v_ends   timestamptz[];
+    v_place    int[];
+    v_show     bigint[];
+    v_number   bigint[];
+    v_fence    bigint[];
+    v_amount   bigint[];
+    v_currency text[];
+    v_ends     timestamptz[];
+    v_deadline timestamptz[];
 BEGIN
     WITH fit AS (
-        SELECT booking.show_id, booking.number, booking.expires_at AS hold_ends_at
-          FROM unnest(p_show, p_number, p_owner) AS a (show_id, number, owner_id)
+        SELECT booking.show_id, booking.number, booking.expires_at AS hold_ends_at, a.place
+          FROM unnest(p_show, p_number, p_owner) WITH ORDINALITY AS a (show_id, number, owner_id, place)
           JOIN booking USING (show_id, number, owner_id)
          WHERE booking.state = 'held' AND booking.expires_at > now() AND booking.amount_minor > 0
            AND NOT EXISTS (SELECT 1 FROM sale WHERE sale.show_id = booking.show_id AND sale.cancelled)
@@ -46,19 +51,19 @@ BEGIN
                expires_at = greatest(booking.expires_at, now()) + p_buffer_s * interval '1 s'
           FROM fit
          WHERE booking.show_id = fit.show_id AND booking.number = fit.number
-     RETURNING fit.*
+     RETURNING fit.*, booking.fence, booking.amount_minor, booking.currency, booking.expires_at
     )
-    SELECT array_agg(moved.show_id), array_agg(moved.number), array_agg(moved.hold_ends_at)
-      INTO v_show, v_number, v_ends
+    SELECT array_agg(moved.place), array_agg(moved.show_id), array_agg(moved.number), array_agg(moved.fence),
+           array_agg(moved.amount_minor), array_agg(moved.currency), array_agg(moved.hold_ends_at),
+           array_agg(moved.expires_at)
+      INTO v_place, v_show, v_number, v_fence, v_amount, v_currency, v_ends, v_deadline
       FROM moved;
     IF v_show IS NULL THEN
         RETURN;
     END IF;
     PERFORM record_moves(v_show, v_number, 'pay', 0);
     RETURN QUERY
-    SELECT b.show_id, b.number, b.fence, b.amount_minor, b.currency, a.ends, b.expires_at
-      FROM unnest(v_show, v_number, v_ends) AS a (show_id, number, ends)
-      JOIN booking AS b USING (show_id, number);
+    SELECT * FROM unnest(v_place, v_show, v_number, v_fence, v_amount, v_currency, v_ends, v_deadline);
 END $$;
 
 -- PAYING bookings at these fences become CONFIRMED. The compare-and-set on the fence is what keeps money of

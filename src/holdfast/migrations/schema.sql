@@ -113,7 +113,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION begin_paying(p_show bigint[], p_number bigint[], p_owner bigint[], p_buffer_s integer) RETURNS TABLE(show_id bigint, number bigint, fence bigint, amount_minor bigint, currency text, hold_ends_at timestamp with time zone, deadline_at timestamp with time zone)
+CREATE FUNCTION begin_paying(p_show bigint[], p_number bigint[], p_owner bigint[], p_buffer_s integer) RETURNS TABLE(place integer, show_id bigint, number bigint, fence bigint, amount_minor bigint, currency text, hold_ends_at timestamp with time zone, deadline_at timestamp with time zone)
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
@@ -121,13 +121,18 @@ CREATE FUNCTION begin_paying(p_show bigint[], p_number bigint[], p_owner bigint[
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_show   bigint[];
-    v_number bigint[];
-    v_ends   timestamptz[];
+    v_place    int[];
+    v_show     bigint[];
+    v_number   bigint[];
+    v_fence    bigint[];
+    v_amount   bigint[];
+    v_currency text[];
+    v_ends     timestamptz[];
+    v_deadline timestamptz[];
 BEGIN
     WITH fit AS (
-        SELECT booking.show_id, booking.number, booking.expires_at AS hold_ends_at
-          FROM unnest(p_show, p_number, p_owner) AS a (show_id, number, owner_id)
+        SELECT booking.show_id, booking.number, booking.expires_at AS hold_ends_at, a.place
+          FROM unnest(p_show, p_number, p_owner) WITH ORDINALITY AS a (show_id, number, owner_id, place)
           JOIN booking USING (show_id, number, owner_id)
          WHERE booking.state = 'held' AND booking.expires_at > now() AND booking.amount_minor > 0
            AND NOT EXISTS (SELECT 1 FROM sale WHERE sale.show_id = booking.show_id AND sale.cancelled)
@@ -137,19 +142,19 @@ BEGIN
                expires_at = greatest(booking.expires_at, now()) + p_buffer_s * interval '1 s'
           FROM fit
          WHERE booking.show_id = fit.show_id AND booking.number = fit.number
-     RETURNING fit.*
+     RETURNING fit.*, booking.fence, booking.amount_minor, booking.currency, booking.expires_at
     )
-    SELECT array_agg(moved.show_id), array_agg(moved.number), array_agg(moved.hold_ends_at)
-      INTO v_show, v_number, v_ends
+    SELECT array_agg(moved.place), array_agg(moved.show_id), array_agg(moved.number), array_agg(moved.fence),
+           array_agg(moved.amount_minor), array_agg(moved.currency), array_agg(moved.hold_ends_at),
+           array_agg(moved.expires_at)
+      INTO v_place, v_show, v_number, v_fence, v_amount, v_currency, v_ends, v_deadline
       FROM moved;
     IF v_show IS NULL THEN
         RETURN;
     END IF;
     PERFORM record_moves(v_show, v_number, 'pay', 0);
     RETURN QUERY
-    SELECT b.show_id, b.number, b.fence, b.amount_minor, b.currency, a.ends, b.expires_at
-      FROM unnest(v_show, v_number, v_ends) AS a (show_id, number, ends)
-      JOIN booking AS b USING (show_id, number);
+    SELECT * FROM unnest(v_place, v_show, v_number, v_fence, v_amount, v_currency, v_ends, v_deadline);
 END $$;
 
 CREATE FUNCTION block_seats(p_show bigint, p_seats integer[], p_note text, p_actor bigint) RETURNS TABLE(number bigint, taken integer[])
@@ -1358,8 +1363,8 @@ DECLARE
     v_kind   text[];
 BEGIN
     WITH moved AS (
-        SELECT booking.*, requested.ord
-          FROM unnest(p_show, p_number) WITH ORDINALITY AS requested (show_id, number, ord)
+        SELECT show_id, number, booking.state, booking.fence, booking.owner_id, ord
+          FROM unnest(p_show, p_number) WITH ORDINALITY AS a (show_id, number, ord)
           JOIN booking USING (show_id, number)
     ), audit AS (
         INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
@@ -1767,14 +1772,14 @@ BEGIN
                           AND payment.request_id = requested.request_id
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
 
-    -- MATERIALIZED: the bookings move once, whatever the plan of the join.
+    -- MATERIALIZED: the bookings move once, whatever the plan.
     WITH begun AS MATERIALIZED (
         SELECT *
           FROM begin_paying(ARRAY(SELECT p_show[i] FROM unnest(v_fit) AS i),
                             ARRAY(SELECT p_number[i] FROM unnest(v_fit) AS i),
                             ARRAY(SELECT p_owner[i] FROM unnest(v_fit) AS i), p_buffer_s)
     ), moved AS (
-        SELECT begun.*, i FROM begun JOIN unnest(v_fit) AS i ON p_show[i] = show_id AND p_number[i] = number
+        SELECT begun.*, v_fit[begun.place] AS i FROM begun
     ), started AS (
         INSERT INTO payment (show_id, number, attempt, owner_id, fence, request_id, body_hash, key, gateway,
                              method, return_url, step, amount_minor, currency, card,

@@ -79,14 +79,14 @@ BEGIN
                           AND payment.request_id = requested.request_id
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
 
-    -- MATERIALIZED: the bookings move once, whatever the plan of the join.
+    -- MATERIALIZED: the bookings move once, whatever the plan.
     WITH begun AS MATERIALIZED (
         SELECT *
           FROM begin_paying(ARRAY(SELECT p_show[i] FROM unnest(v_fit) AS i),
                             ARRAY(SELECT p_number[i] FROM unnest(v_fit) AS i),
                             ARRAY(SELECT p_owner[i] FROM unnest(v_fit) AS i), p_buffer_s)
     ), moved AS (
-        SELECT begun.*, i FROM begun JOIN unnest(v_fit) AS i ON p_show[i] = show_id AND p_number[i] = number
+        SELECT begun.*, v_fit[begun.place] AS i FROM begun
     ), started AS (
         INSERT INTO payment (show_id, number, attempt, owner_id, fence, request_id, body_hash, key, gateway,
                              method, return_url, step, amount_minor, currency, card,

@@ -125,7 +125,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION public.begin_paying(p_show bigint[], p_number bigint[], p_owner bigint[], p_buffer_s integer) RETURNS TABLE(show_id bigint, number bigint, fence bigint, amount_minor bigint, currency text, hold_ends_at timestamp with time zone, deadline_at timestamp with time zone)
+CREATE FUNCTION public.begin_paying(p_show bigint[], p_number bigint[], p_owner bigint[], p_buffer_s integer) RETURNS TABLE(place integer, show_id bigint, number bigint, fence bigint, amount_minor bigint, currency text, hold_ends_at timestamp with time zone, deadline_at timestamp with time zone)
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
@@ -133,13 +133,18 @@ CREATE FUNCTION public.begin_paying(p_show bigint[], p_number bigint[], p_owner 
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_show   bigint[];
-    v_number bigint[];
-    v_ends   timestamptz[];
+    v_place    int[];
+    v_show     bigint[];
+    v_number   bigint[];
+    v_fence    bigint[];
+    v_amount   bigint[];
+    v_currency text[];
+    v_ends     timestamptz[];
+    v_deadline timestamptz[];
 BEGIN
     WITH fit AS (
-        SELECT booking.show_id, booking.number, booking.expires_at AS hold_ends_at
-          FROM unnest(p_show, p_number, p_owner) AS a (show_id, number, owner_id)
+        SELECT booking.show_id, booking.number, booking.expires_at AS hold_ends_at, a.place
+          FROM unnest(p_show, p_number, p_owner) WITH ORDINALITY AS a (show_id, number, owner_id, place)
           JOIN booking USING (show_id, number, owner_id)
          WHERE booking.state = 'held' AND booking.expires_at > now() AND booking.amount_minor > 0
            AND NOT EXISTS (SELECT 1 FROM sale WHERE sale.show_id = booking.show_id AND sale.cancelled)
@@ -149,19 +154,19 @@ BEGIN
                expires_at = greatest(booking.expires_at, now()) + p_buffer_s * interval '1 s'
           FROM fit
          WHERE booking.show_id = fit.show_id AND booking.number = fit.number
-     RETURNING fit.*
+     RETURNING fit.*, booking.fence, booking.amount_minor, booking.currency, booking.expires_at
     )
-    SELECT array_agg(moved.show_id), array_agg(moved.number), array_agg(moved.hold_ends_at)
-      INTO v_show, v_number, v_ends
+    SELECT array_agg(moved.place), array_agg(moved.show_id), array_agg(moved.number), array_agg(moved.fence),
+           array_agg(moved.amount_minor), array_agg(moved.currency), array_agg(moved.hold_ends_at),
+           array_agg(moved.expires_at)
+      INTO v_place, v_show, v_number, v_fence, v_amount, v_currency, v_ends, v_deadline
       FROM moved;
     IF v_show IS NULL THEN
         RETURN;
     END IF;
     PERFORM record_moves(v_show, v_number, 'pay', 0);
     RETURN QUERY
-    SELECT b.show_id, b.number, b.fence, b.amount_minor, b.currency, a.ends, b.expires_at
-      FROM unnest(v_show, v_number, v_ends) AS a (show_id, number, ends)
-      JOIN booking AS b USING (show_id, number);
+    SELECT * FROM unnest(v_place, v_show, v_number, v_fence, v_amount, v_currency, v_ends, v_deadline);
 END $$;
 
 CREATE FUNCTION public.block_seats(p_show bigint, p_seats integer[], p_note text, p_actor bigint) RETURNS TABLE(number bigint, taken integer[])
@@ -1374,8 +1379,8 @@ DECLARE
     v_kind   text[];
 BEGIN
     WITH moved AS (
-        SELECT booking.*, requested.ord
-          FROM unnest(p_show, p_number) WITH ORDINALITY AS requested (show_id, number, ord)
+        SELECT show_id, number, booking.state, booking.fence, booking.owner_id, ord
+          FROM unnest(p_show, p_number) WITH ORDINALITY AS a (show_id, number, ord)
           JOIN booking USING (show_id, number)
     ), audit AS (
         INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
@@ -1783,14 +1788,14 @@ BEGIN
                           AND payment.request_id = requested.request_id
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
 
-    -- MATERIALIZED: the bookings move once, whatever the plan of the join.
+    -- MATERIALIZED: the bookings move once, whatever the plan.
     WITH begun AS MATERIALIZED (
         SELECT *
           FROM begin_paying(ARRAY(SELECT p_show[i] FROM unnest(v_fit) AS i),
                             ARRAY(SELECT p_number[i] FROM unnest(v_fit) AS i),
                             ARRAY(SELECT p_owner[i] FROM unnest(v_fit) AS i), p_buffer_s)
     ), moved AS (
-        SELECT begun.*, i FROM begun JOIN unnest(v_fit) AS i ON p_show[i] = show_id AND p_number[i] = number
+        SELECT begun.*, v_fit[begun.place] AS i FROM begun
     ), started AS (
         INSERT INTO payment (show_id, number, attempt, owner_id, fence, request_id, body_hash, key, gateway,
                              method, return_url, step, amount_minor, currency, card,
@@ -2863,41 +2868,41 @@ CREATE TABLE public.webhook_try (
 );
 
 INSERT INTO public.account OVERRIDING SYSTEM VALUE VALUES
-	(1, 'organiser@example.com', 'Omar', 'x', 'organiser', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'en', NULL, NULL),
-	(2, 'ann@example.com', 'Ann', 'x', 'fan', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'de', NULL, NULL),
-	(3, 'bob@example.com', 'Bob', 'x', 'fan', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'hi', NULL, NULL),
-	(4, 'gate@example.com', 'Gita', 'x', 'gate', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'en', NULL, NULL),
-	(5, '1@guest.invalid', 'Guest', NULL, 'fan', 1, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 'en', 'guest@example.com', 2);
+	(1, 'organiser@example.com', 'Omar', 'x', 'organiser', 1, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00', 'en', NULL, NULL),
+	(2, 'ann@example.com', 'Ann', 'x', 'fan', 1, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00', 'de', NULL, NULL),
+	(3, 'bob@example.com', 'Bob', 'x', 'fan', 1, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00', 'hi', NULL, NULL),
+	(4, 'gate@example.com', 'Gita', 'x', 'gate', 1, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00', 'en', NULL, NULL),
+	(5, '1@guest.invalid', 'Guest', NULL, 'fan', 1, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00', 'en', 'guest@example.com', 2);
 
 INSERT INTO public.booking VALUES
-	(1, 3, 2, 3, 'confirmed', 'r3', 3, 'c3', '{3}', '{0}', 0, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:34:14.42711+00', '2026-11-17 04:24:14.42711+00', 1),
-	(1, 4, 3, 4, 'cancelled', 'r4', 4, 'c4', '{4}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:34:14.42711+00', NULL, 1),
-	(1, 5, 2, 5, 'expired', 'r5', 5, 'c5', '{5}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:13.42711+00', NULL, 1),
-	(1, 6, 3, 10, 'failed', 'r6', 6, 'c6', '{6}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:35:14.42711+00', NULL, 1),
-	(1, 1, 2, 8, 'confirmed', 'r1', 1, 'c1', '{0}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:35:14.42711+00', '2026-11-17 04:24:14.42711+00', 1),
-	(1, 2, 3, 9, 'refunded', 'r2', 2, 'c2', '{2}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:35:14.42711+00', '2026-11-17 04:24:14.42711+00', 1),
-	(1, 22, 1, 22, 'blocked', 'block:22', 0, 'block22', '{7}', '{0}', 0, 'XXX', 'House seats', false, '2026-11-17 04:24:14.42711+00', '2126-11-17 04:24:14.42711+00', NULL, 0);
+	(1, 3, 2, 3, 'confirmed', 'r3', 3, 'c3', '{3}', '{0}', 0, 'EUR', '', true, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:39:52.809916+00', '2026-11-17 04:29:52.809916+00', 1),
+	(1, 4, 3, 4, 'cancelled', 'r4', 4, 'c4', '{4}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:39:52.809916+00', NULL, 1),
+	(1, 5, 2, 5, 'expired', 'r5', 5, 'c5', '{5}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:51.809916+00', NULL, 1),
+	(1, 6, 3, 10, 'failed', 'r6', 6, 'c6', '{6}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:40:52.809916+00', NULL, 1),
+	(1, 1, 2, 8, 'confirmed', 'r1', 1, 'c1', '{0}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:40:52.809916+00', '2026-11-17 04:29:52.809916+00', 1),
+	(1, 2, 3, 9, 'refunded', 'r2', 2, 'c2', '{2}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:40:52.809916+00', '2026-11-17 04:29:52.809916+00', 1),
+	(1, 22, 1, 22, 'blocked', 'block:22', 0, 'block22', '{7}', '{0}', 0, 'XXX', 'House seats', false, '2026-11-17 04:29:52.809916+00', '2126-11-17 04:29:52.809916+00', NULL, 0);
 
 INSERT INTO public.booking_move OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 1, 'hold', 'held', 1, 2, '2026-11-17 04:24:14.42711+00'),
-	(1, 2, 2, 'hold', 'held', 2, 3, '2026-11-17 04:24:14.42711+00'),
-	(1, 3, 3, 'hold', 'held', 3, 2, '2026-11-17 04:24:14.42711+00'),
-	(1, 4, 4, 'hold', 'held', 4, 3, '2026-11-17 04:24:14.42711+00'),
-	(1, 5, 5, 'hold', 'held', 5, 2, '2026-11-17 04:24:14.42711+00'),
-	(1, 6, 6, 'hold', 'held', 6, 3, '2026-11-17 04:24:14.42711+00'),
-	(1, 3, 7, 'confirm', 'confirmed', 3, NULL, '2026-11-17 04:24:14.42711+00'),
-	(1, 4, 8, 'cancel', 'cancelled', 4, 3, '2026-11-17 04:24:14.42711+00'),
-	(1, 5, 9, 'expire', 'expired', 5, NULL, '2026-11-17 04:24:14.42711+00'),
-	(1, 1, 10, 'pay', 'paying', 8, 2, '2026-11-17 04:24:14.42711+00'),
-	(1, 2, 11, 'pay', 'paying', 9, 3, '2026-11-17 04:24:14.42711+00'),
-	(1, 6, 12, 'pay', 'paying', 10, 3, '2026-11-17 04:24:14.42711+00'),
-	(1, 6, 13, 'expire', 'expired', 10, NULL, '2026-11-17 04:24:14.42711+00'),
-	(1, 1, 14, 'confirm', 'confirmed', 8, NULL, '2026-11-17 04:24:14.42711+00'),
-	(1, 2, 15, 'confirm', 'confirmed', 9, NULL, '2026-11-17 04:24:14.42711+00'),
-	(1, 6, 16, 'fail', 'failed', 10, NULL, '2026-11-17 04:24:14.42711+00'),
-	(1, 1, 17, 'reduce', 'confirmed', 8, 2, '2026-11-17 04:24:14.42711+00'),
-	(1, 2, 18, 'refund', 'refunded', 9, 3, '2026-11-17 04:24:14.42711+00'),
-	(1, 22, 19, 'block', 'blocked', 22, 1, '2026-11-17 04:24:14.42711+00');
+	(1, 1, 1, 'hold', 'held', 1, 2, '2026-11-17 04:29:52.809916+00'),
+	(1, 2, 2, 'hold', 'held', 2, 3, '2026-11-17 04:29:52.809916+00'),
+	(1, 3, 3, 'hold', 'held', 3, 2, '2026-11-17 04:29:52.809916+00'),
+	(1, 4, 4, 'hold', 'held', 4, 3, '2026-11-17 04:29:52.809916+00'),
+	(1, 5, 5, 'hold', 'held', 5, 2, '2026-11-17 04:29:52.809916+00'),
+	(1, 6, 6, 'hold', 'held', 6, 3, '2026-11-17 04:29:52.809916+00'),
+	(1, 3, 7, 'confirm', 'confirmed', 3, NULL, '2026-11-17 04:29:52.809916+00'),
+	(1, 4, 8, 'cancel', 'cancelled', 4, 3, '2026-11-17 04:29:52.809916+00'),
+	(1, 5, 9, 'expire', 'expired', 5, NULL, '2026-11-17 04:29:52.809916+00'),
+	(1, 1, 10, 'pay', 'paying', 8, 2, '2026-11-17 04:29:52.809916+00'),
+	(1, 2, 11, 'pay', 'paying', 9, 3, '2026-11-17 04:29:52.809916+00'),
+	(1, 6, 12, 'pay', 'paying', 10, 3, '2026-11-17 04:29:52.809916+00'),
+	(1, 6, 13, 'expire', 'expired', 10, NULL, '2026-11-17 04:29:52.809916+00'),
+	(1, 1, 14, 'confirm', 'confirmed', 8, NULL, '2026-11-17 04:29:52.809916+00'),
+	(1, 2, 15, 'confirm', 'confirmed', 9, NULL, '2026-11-17 04:29:52.809916+00'),
+	(1, 6, 16, 'fail', 'failed', 10, NULL, '2026-11-17 04:29:52.809916+00'),
+	(1, 1, 17, 'reduce', 'confirmed', 8, 2, '2026-11-17 04:29:52.809916+00'),
+	(1, 2, 18, 'refund', 'refunded', 9, 3, '2026-11-17 04:29:52.809916+00'),
+	(1, 22, 19, 'block', 'blocked', 22, 1, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.card_count VALUES
 	(1, 'card6', 0, 8),
@@ -2905,50 +2910,50 @@ INSERT INTO public.card_count VALUES
 	(1, 'card2', 0, 8);
 
 INSERT INTO public.check_in OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 1, 's1', 'North', 'entry', 'admitted', 11, 1, NULL, false, false, '2026-11-17 04:24:14.473929+00', '2026-11-17 04:24:14.47393+00'),
-	(1, 2, 1, 's2', 'North', 'entry', 'admitted', 11, 1, NULL, false, true, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.474611+00');
+	(1, 1, 1, 's1', 'North', 'entry', 'admitted', 11, 1, NULL, false, false, '2026-11-17 04:29:52.85951+00', '2026-11-17 04:29:52.85951+00'),
+	(1, 2, 1, 's2', 'North', 'entry', 'admitted', 11, 1, NULL, false, true, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.860759+00');
 
 INSERT INTO public.check_in_conflict OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 11, 'used', 1, 2, '2026-11-17 04:24:14.42711+00');
+	(1, 1, 11, 'used', 1, 2, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.city OVERRIDING SYSTEM VALUE VALUES
-	(1, 'pune', 'Pune', 'IN', 'Asia/Kolkata', 18, 73, '2026-11-17 04:24:14.42711+00');
+	(1, 'pune', 'Pune', 'IN', 'Asia/Kolkata', 18, 73, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.consumed_fact VALUES
-	('relay', 1, '2026-11-17 04:24:14.42711+00');
+	('relay', 1, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.consumer_group VALUES
-	('relay', 1, '', '-infinity', '2026-11-17 04:24:14.42711+00');
+	('relay', 1, '', '-infinity', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.entry_policy VALUES
 	(1, 'live_or_paper', false);
 
 INSERT INTO public.event OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 'concert', 'A concert', '', '', '', NULL, 120, '', '{}', false, '2026-11-17 04:24:14.42711+00', '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}');
+	(1, 1, 'concert', 'A concert', '', '', '', NULL, 120, '', '{}', false, '2026-11-17 04:29:52.809916+00', '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}');
 
 INSERT INTO public.fact_log VALUES
-	(true, 'facts-6a251b3bee97', 0, '-infinity');
+	(true, 'facts-4e8d34f1c43b', 0, '-infinity');
 
 INSERT INTO public.gate_pass OVERRIDING SYSTEM VALUE VALUES
-	(1, 4, 1, 'North', 'Phone', NULL, NULL, '2026-01-01 00:00:00+00', '2099-12-31 00:00:00+00', NULL, '2026-11-17 04:24:14.42711+00');
+	(1, 4, 1, 'North', 'Phone', NULL, NULL, '2026-01-01 00:00:00+00', '2099-12-31 00:00:00+00', NULL, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.gate_pass_show VALUES
 	(1, 1);
 
 INSERT INTO public.gate_search VALUES
-	(1, '2026-11-17 04:24:14.479347+00');
+	(1, '2026-11-17 04:29:52.864193+00');
 
 INSERT INTO public.gateway_webhook VALUES
-	('sandbox', 'evt_1', 'payment.captured', 1, 1, 1, NULL, '\x7b7d', 1, 0, NULL, false, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00');
+	('sandbox', 'evt_1', 'payment.captured', 1, 1, 1, NULL, '\x7b7d', 1, 0, NULL, false, NULL, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.hall OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 'Large', 'abc', '2026-11-17 04:24:14.42711+00');
+	(1, 1, 'Large', 'abc', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.idempotent_response VALUES
-	('account 2', '/', '\x01', '\x02', 1, '2026-11-17 04:24:14.42711+00', '\x03');
+	('account 2', '/', '\x01', '\x02', 1, '2026-11-17 04:29:52.809916+00', '\x03');
 
 INSERT INTO public.invoice VALUES
-	(1, 1, 1, 1, 1, 0, NULL, '{0,1}', 3000, 200, 0, 'EUR', 'Omar', '', '', '2026-11-17 04:24:14.42711+00');
+	(1, 1, 1, 1, 1, 0, NULL, '{0,1}', 3000, 200, 0, 'EUR', 'Omar', '', '', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.invoice_count VALUES
 	(1, 1);
@@ -2957,35 +2962,35 @@ INSERT INTO public.invoice_seller VALUES
 	(1, 'Omar Ltd', '', '');
 
 INSERT INTO public.journal VALUES
-	(1, 14, 'gateway:sandbox', 3000, 'EUR', 1, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
-	(1, 14, 'organiser', -2800, 'EUR', 1, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
-	(1, 14, 'fee', -200, 'EUR', 1, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
-	(1, 15, 'gateway:sandbox', 1500, 'EUR', 2, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
-	(1, 15, 'organiser', -1400, 'EUR', 2, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
-	(1, 15, 'fee', -100, 'EUR', 2, 1, 'charge', '2026-11-17 04:24:14.42711+00'),
-	(1, 16, 'gateway:sandbox', 1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:24:14.42711+00'),
-	(1, 16, 'owed', -1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:24:14.42711+00'),
-	(1, 17, 'organiser', 1400, 'EUR', 1, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
-	(1, 17, 'fee', 100, 'EUR', 1, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
-	(1, 17, 'owed', -1500, 'EUR', 1, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
-	(1, 18, 'organiser', 1400, 'EUR', 2, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
-	(1, 18, 'fee', 100, 'EUR', 2, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
-	(1, 18, 'owed', -1500, 'EUR', 2, 1, 'refund', '2026-11-17 04:24:14.42711+00'),
-	(1, 19, 'owed', 1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
-	(1, 19, 'gateway:sandbox', -1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
-	(1, 20, 'owed', 1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
-	(1, 20, 'gateway:sandbox', -1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
-	(1, 21, 'owed', 1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:24:14.42711+00'),
-	(1, 21, 'gateway:sandbox', -1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:24:14.42711+00');
+	(1, 14, 'gateway:sandbox', 3000, 'EUR', 1, 1, 'charge', '2026-11-17 04:29:52.809916+00'),
+	(1, 14, 'organiser', -2800, 'EUR', 1, 1, 'charge', '2026-11-17 04:29:52.809916+00'),
+	(1, 14, 'fee', -200, 'EUR', 1, 1, 'charge', '2026-11-17 04:29:52.809916+00'),
+	(1, 15, 'gateway:sandbox', 1500, 'EUR', 2, 1, 'charge', '2026-11-17 04:29:52.809916+00'),
+	(1, 15, 'organiser', -1400, 'EUR', 2, 1, 'charge', '2026-11-17 04:29:52.809916+00'),
+	(1, 15, 'fee', -100, 'EUR', 2, 1, 'charge', '2026-11-17 04:29:52.809916+00'),
+	(1, 16, 'gateway:sandbox', 1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:29:52.809916+00'),
+	(1, 16, 'owed', -1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:29:52.809916+00'),
+	(1, 17, 'organiser', 1400, 'EUR', 1, 1, 'refund', '2026-11-17 04:29:52.809916+00'),
+	(1, 17, 'fee', 100, 'EUR', 1, 1, 'refund', '2026-11-17 04:29:52.809916+00'),
+	(1, 17, 'owed', -1500, 'EUR', 1, 1, 'refund', '2026-11-17 04:29:52.809916+00'),
+	(1, 18, 'organiser', 1400, 'EUR', 2, 1, 'refund', '2026-11-17 04:29:52.809916+00'),
+	(1, 18, 'fee', 100, 'EUR', 2, 1, 'refund', '2026-11-17 04:29:52.809916+00'),
+	(1, 18, 'owed', -1500, 'EUR', 2, 1, 'refund', '2026-11-17 04:29:52.809916+00'),
+	(1, 19, 'owed', 1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:29:52.809916+00'),
+	(1, 19, 'gateway:sandbox', -1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:29:52.809916+00'),
+	(1, 20, 'owed', 1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:29:52.809916+00'),
+	(1, 20, 'gateway:sandbox', -1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:29:52.809916+00'),
+	(1, 21, 'owed', 1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:29:52.809916+00'),
+	(1, 21, 'gateway:sandbox', -1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.layout VALUES
-	('abc', 'Ten seats', '{"sections": []}', 10, '2026-11-17 04:24:14.42711+00');
+	('abc', 'Ten seats', '{"sections": []}', 10, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.layout_organiser VALUES
 	('abc', 1);
 
 INSERT INTO public.listing VALUES
-	(1, 'A concert', 'concert', '', '', '', '', '{pune}', '{2099-06-01}', 'EUR', 1500, '2099-06-01 20:00:00+00', 0, 10, 0, '''concert'':1A', '''concert'':1A', '{concert}', '2026-11-17 04:24:14.42711+00');
+	(1, 'A concert', 'concert', '', '', '', '', '{pune}', '{2099-06-01}', 'EUR', 1500, '2099-06-01 20:00:00+00', 0, 10, 0, '''concert'':1A', '''concert'':1A', '{concert}', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.listing_due VALUES
 	('event', 1, 'infinity', 1);
@@ -2994,88 +2999,88 @@ INSERT INTO public.listing_show VALUES
 	(1, 1, 1, 'pune', '2099-06-01', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 17:00:00+00', 'EUR', 1500, 10, 3, 2, false);
 
 INSERT INTO public.listing_tally VALUES
-	('', '{}', '2026-11-17 04:24:14.42711+00');
+	('', '{}', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.listing_venue VALUES
-	(1, 'Hall One', 'pune', '411', 18, 73, '''hall'':1', '2026-11-17 04:24:14.42711+00');
+	(1, 'Hall One', 'pune', '411', 18, 73, '''hall'':1', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.listing_word VALUES
 	('concert', 1, '{concert}');
 
 INSERT INTO public.notice OVERRIDING SYSTEM VALUE VALUES
-	(1, NULL, 'tickets', 'mail', NULL, 'ann@example.com', 'Ann', 'de', 1, 1, '{}', 'stored', 1, 0, 0, NULL, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00');
+	(1, NULL, 'tickets', 'mail', NULL, 'ann@example.com', 'Ann', 'de', 1, 1, '{}', 'stored', 1, 0, 0, NULL, NULL, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.organiser_sender VALUES
 	(1, 'Omar Concerts', '');
 
 INSERT INTO public.outbox OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, NULL, 'show.prices_changed', NULL, '{"why": "organiser", "prices": [{"category": "Standard", "was_minor": null, "price_minor": 1500}], "revision": 1}', '2026-11-17 04:24:14.42711+00'),
-	(2, 1, NULL, 'show.on_sale', NULL, '{"opens_at": "2026-01-01T00:00:00+00:00", "revision": 1, "closes_at": "2099-06-01T18:00:00+00:00"}', '2026-11-17 04:24:14.42711+00'),
-	(4, 1, 2, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
-	(5, 1, 3, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
-	(6, 1, 4, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
-	(7, 1, 5, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
-	(8, 1, 6, 'booking.held', '2026-11-17 04:34:14.42711+00', NULL, '2026-11-17 04:24:14.42711+00'),
-	(9, 1, 3, 'booking.confirmed', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(10, 1, 4, 'booking.cancelled', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(11, 1, 5, 'booking.expired', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(13, 1, 2, 'booking.paying', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(14, 1, 6, 'booking.paying', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(15, 1, 6, 'booking.expired', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(17, 1, 2, 'booking.confirmed', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(18, 1, 6, 'refund.requested', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
-	(19, 1, 6, 'booking.failed', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(20, 1, 6, 'payment.late', NULL, '{"booked": false, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
-	(21, 1, 1, 'refund.requested', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
-	(3, 1, 1, 'booking.held', '2026-11-17 04:34:14.42711+00', '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:24:14.42711+00'),
-	(12, 1, 1, 'booking.paying', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:24:14.42711+00'),
-	(16, 1, 1, 'booking.confirmed', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:24:14.42711+00'),
-	(22, 1, 1, 'booking.reduced', NULL, '{"seats": [0], "given_back": [1], "amount_minor": 1500, "prices_minor": [1500]}', '2026-11-17 04:24:14.42711+00'),
-	(23, 1, 2, 'refund.requested', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
-	(24, 1, 2, 'booking.refunded', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(25, 1, 1, 'refund.done', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
-	(26, 1, 2, 'refund.done', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
-	(27, 1, 6, 'refund.done', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:24:14.42711+00'),
-	(28, 1, 22, 'booking.blocked', NULL, NULL, '2026-11-17 04:24:14.42711+00'),
-	(29, 1, 1, 'ticket.checked_in', NULL, '{"gate": "North", "seat": 0, "serial": 11, "scanned_at": "2026-11-17T04:24:14.473929+00:00"}', '2026-11-17 04:24:14.42711+00');
+	(1, 1, NULL, 'show.prices_changed', NULL, '{"why": "organiser", "prices": [{"category": "Standard", "was_minor": null, "price_minor": 1500}], "revision": 1}', '2026-11-17 04:29:52.809916+00'),
+	(2, 1, NULL, 'show.on_sale', NULL, '{"opens_at": "2026-01-01T00:00:00+00:00", "revision": 1, "closes_at": "2099-06-01T18:00:00+00:00"}', '2026-11-17 04:29:52.809916+00'),
+	(4, 1, 2, 'booking.held', '2026-11-17 04:39:52.809916+00', NULL, '2026-11-17 04:29:52.809916+00'),
+	(5, 1, 3, 'booking.held', '2026-11-17 04:39:52.809916+00', NULL, '2026-11-17 04:29:52.809916+00'),
+	(6, 1, 4, 'booking.held', '2026-11-17 04:39:52.809916+00', NULL, '2026-11-17 04:29:52.809916+00'),
+	(7, 1, 5, 'booking.held', '2026-11-17 04:39:52.809916+00', NULL, '2026-11-17 04:29:52.809916+00'),
+	(8, 1, 6, 'booking.held', '2026-11-17 04:39:52.809916+00', NULL, '2026-11-17 04:29:52.809916+00'),
+	(9, 1, 3, 'booking.confirmed', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(10, 1, 4, 'booking.cancelled', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(11, 1, 5, 'booking.expired', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(13, 1, 2, 'booking.paying', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(14, 1, 6, 'booking.paying', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(15, 1, 6, 'booking.expired', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(17, 1, 2, 'booking.confirmed', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(18, 1, 6, 'refund.requested', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:29:52.809916+00'),
+	(19, 1, 6, 'booking.failed', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(20, 1, 6, 'payment.late', NULL, '{"booked": false, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:29:52.809916+00'),
+	(21, 1, 1, 'refund.requested', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:29:52.809916+00'),
+	(3, 1, 1, 'booking.held', '2026-11-17 04:39:52.809916+00', '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:29:52.809916+00'),
+	(12, 1, 1, 'booking.paying', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:29:52.809916+00'),
+	(16, 1, 1, 'booking.confirmed', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:29:52.809916+00'),
+	(22, 1, 1, 'booking.reduced', NULL, '{"seats": [0], "given_back": [1], "amount_minor": 1500, "prices_minor": [1500]}', '2026-11-17 04:29:52.809916+00'),
+	(23, 1, 2, 'refund.requested', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:29:52.809916+00'),
+	(24, 1, 2, 'booking.refunded', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(25, 1, 1, 'refund.done', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:29:52.809916+00'),
+	(26, 1, 2, 'refund.done', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:29:52.809916+00'),
+	(27, 1, 6, 'refund.done', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:29:52.809916+00'),
+	(28, 1, 22, 'booking.blocked', NULL, NULL, '2026-11-17 04:29:52.809916+00'),
+	(29, 1, 1, 'ticket.checked_in', NULL, '{"gate": "North", "seat": 0, "serial": 11, "scanned_at": "2026-11-17T04:29:52.85951+00:00"}', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.owner_count VALUES
 	(1, 2, 2, 10),
 	(1, 3, 0, 10);
 
 INSERT INTO public.parked_fact VALUES
-	('relay', 2, 'show:1', '\x7b7d', 0, '2026-11-17 04:24:14.42711+00', '', NULL);
+	('relay', 2, 'show:1', '\x7b7d', 0, '2026-11-17 04:29:52.809916+00', '', NULL);
 
 INSERT INTO public.payment VALUES
-	(1, 6, 1, 3, 10, 'p6', 1, 'key6_1', 'sandbox', '', '', 'returned', 1500, 100, 0, 'EUR', 1500, 'ref6', 'card6', NULL, NULL, NULL, NULL, '2026-11-17 04:34:14.42711+00', '2026-11-17 04:35:14.42711+00', 0, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00'),
-	(1, 1, 1, 2, 8, 'p1', 1, 'key1_1', 'sandbox', '', '', 'paid', 3000, 200, 0, 'EUR', 1500, 'ref1', 'card1', NULL, NULL, NULL, NULL, '2026-11-17 04:34:14.42711+00', '2026-11-17 04:35:14.42711+00', 0, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00'),
-	(1, 2, 1, 3, 9, 'p2', 1, 'key2_1', 'sandbox', '', '', 'paid', 1500, 100, 0, 'EUR', 1500, 'ref2', 'card2', NULL, NULL, NULL, NULL, '2026-11-17 04:34:14.42711+00', '2026-11-17 04:35:14.42711+00', 0, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00');
+	(1, 6, 1, 3, 10, 'p6', 1, 'key6_1', 'sandbox', '', '', 'returned', 1500, 100, 0, 'EUR', 1500, 'ref6', 'card6', NULL, NULL, NULL, NULL, '2026-11-17 04:39:52.809916+00', '2026-11-17 04:40:52.809916+00', 0, 0, NULL, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00'),
+	(1, 1, 1, 2, 8, 'p1', 1, 'key1_1', 'sandbox', '', '', 'paid', 3000, 200, 0, 'EUR', 1500, 'ref1', 'card1', NULL, NULL, NULL, NULL, '2026-11-17 04:39:52.809916+00', '2026-11-17 04:40:52.809916+00', 0, 0, NULL, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00'),
+	(1, 2, 1, 3, 9, 'p2', 1, 'key2_1', 'sandbox', '', '', 'paid', 1500, 100, 0, 'EUR', 1500, 'ref2', 'card2', NULL, NULL, NULL, NULL, '2026-11-17 04:39:52.809916+00', '2026-11-17 04:40:52.809916+00', 0, 0, NULL, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.payment_difference VALUES
-	('sandbox', 'key9', 'missing', '', 'paid', '', '2026-11-17 04:24:14.42711+00');
+	('sandbox', 'key9', 'missing', '', 'paid', '', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.price VALUES
 	(1, 'Standard', 1500);
 
 INSERT INTO public.price_change VALUES
-	(1, 1, 'Standard', NULL, 1500, 'organiser', NULL, NULL, NULL, '2026-11-17 04:24:14.42711+00');
+	(1, 1, 'Standard', NULL, 1500, 'organiser', NULL, NULL, NULL, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.price_plan VALUES
 	(1, '{"rules": []}', '{}', 'infinity');
 
 INSERT INTO public.price_rules_history OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, '{"rules": []}', 1, '2026-11-17 04:24:14.42711+00');
+	(1, 1, '{"rules": []}', 1, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.reconciliation_run VALUES
-	('sandbox', '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', 3, 0);
+	('sandbox', '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00', 3, 0);
 
 INSERT INTO public.refresh_token VALUES
 	('\x01', 1, '2099-01-01 00:00:00+00', NULL);
 
 INSERT INTO public.refund VALUES
-	(1, 1, 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'done', '', 'refund1', NULL, NULL, 2, 1, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00'),
-	(1, 2, 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'done', '', 'refund2', NULL, NULL, 3, 1, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00'),
-	(1, 6, 1, 1, 'late', '{}', 0, 1500, 0, 0, 'done', '', 'refund6', NULL, NULL, NULL, 1, 0, NULL, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00');
+	(1, 1, 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'done', '', 'refund1', NULL, NULL, 2, 1, 0, NULL, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00'),
+	(1, 2, 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'done', '', 'refund2', NULL, NULL, 3, 1, 0, NULL, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00'),
+	(1, 6, 1, 1, 'late', '{}', 0, 1500, 0, 0, 'done', '', 'refund6', NULL, NULL, NULL, 1, 0, NULL, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.report_refund VALUES
 	(1, 1, 1, 1, 1500, 'EUR', 'done', 0),
@@ -3083,56 +3088,56 @@ INSERT INTO public.report_refund VALUES
 	(1, 6, 1, 1, 1500, 'EUR', 'done', 0);
 
 INSERT INTO public.report_seat VALUES
-	(1, 1, 0, 'Standard', 'EUR', 1500, 1400, 100, 0, '2026-11-17 04:24:14.42711+00', NULL);
+	(1, 1, 0, 'Standard', 'EUR', 1500, 1400, 100, 0, '2026-11-17 04:29:52.809916+00', NULL);
 
 INSERT INTO public.report_stage VALUES
-	(1, 1, 'confirmed', '2026-11-17 04:24:14.42711+00');
+	(1, 1, 'confirmed', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.sale VALUES
-	(1, 1, true, '2026-11-17 04:24:14.42711+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', false, 10, 1);
+	(1, 1, true, '2026-11-17 04:29:52.809916+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', false, 10, 1);
 
 INSERT INTO public.schema_functions VALUES
-	('accounts/functions', '641f1719fd3cf5a1621bd801ba10e80c4ee51a31e5e4cc392c49ada611574f62', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('catalogue/functions', 'd76ec93962c0e95ccc40706acdc47e592eb2492e42c8fdc4b73d5d97e4b4ced1', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('invoices/functions', '84f6a42650ac7367255b5e1c789b6ad9825df4ac6e802ba9c9c8c8c5c917dba1', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('outbox/functions', '291c5669655beeb2969c7ac093ff2262722e9ebb09ead22b8a0dac4c33f934c9', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('search/functions', '760e427cfc0b36ebd9dad5b517805ed7f5731fa4690571fd10be155d289d8d64', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('bookings/functions', '91cd1f2eb4a3ee6e5a1c831e7552e0cae59195fbabf9375778b177417cb0753e', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('organisers/functions', '26f9f26da1ad8869327e29e09275aebd8ae80c51e073c5764a01558be028c66c', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('bookings/functions_blocks', 'ae4c29f69e038f22a29cf6bbdd16f6af713da31b530f361e17ad65d812291903', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('bookings/functions_opening', '8fc56656c9e1be30a4466cfef58a794ddfcebc33c158cabfd839b7a623ca1004', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('bookings/functions_paying', '0675c3f582b93ec9355567549966a00da7c695402361656097691c135b173a03', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('payments/functions', '7e88c4091d0d66ac74a33719be5b3a477221f185fc5de13fd87c01d218cd4094', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('tickets/functions', 'fd29306debe367482b23e3c6cf93573014481b6a85dfd9ecfdec69826733f422', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('checkin/functions', '90767df46729761642e2ab44439cc09d4862292babcaec2412436d1458943215', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('payments/functions_ending', '7b77847643faa071533588a06f50f57c972e4251d5e96a29e154740d80ab82fe', '0.1.0', '2026-11-17 04:24:14.374432+00'),
-	('refunds/functions', '0bf6260076f14e613d0e04ac2188e4e082037b395ed1f00c8ba399d12df382e1', '0.1.0', '2026-11-17 04:24:14.374432+00');
+	('accounts/functions', '641f1719fd3cf5a1621bd801ba10e80c4ee51a31e5e4cc392c49ada611574f62', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('catalogue/functions', 'd76ec93962c0e95ccc40706acdc47e592eb2492e42c8fdc4b73d5d97e4b4ced1', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('invoices/functions', '84f6a42650ac7367255b5e1c789b6ad9825df4ac6e802ba9c9c8c8c5c917dba1', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('outbox/functions', '291c5669655beeb2969c7ac093ff2262722e9ebb09ead22b8a0dac4c33f934c9', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('search/functions', '760e427cfc0b36ebd9dad5b517805ed7f5731fa4690571fd10be155d289d8d64', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('bookings/functions', '17ba9df2c794ef58c4151940fa8ff97191ec9e7f4c08344daa15a6ace48c566a', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('organisers/functions', '26f9f26da1ad8869327e29e09275aebd8ae80c51e073c5764a01558be028c66c', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('bookings/functions_blocks', '1071e75bdf1137526cf866a07e8943ee0d0b6862948f5ec0eb324872a90a9c82', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('bookings/functions_opening', '85733f35ff2c3f66d5647a25d580c5197344db06564ed8c7ce167965a010f25e', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('bookings/functions_paying', 'bb8a3ebc0e233e2feadb199d41656a63face979347799895c8eb7e6dc38402f3', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('payments/functions', 'b0f639a8411302ade8845e84f94d2e5f4408f3338af11b5c9726ff574730aaf6', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('tickets/functions', '66dcd9beea9e5de4a3464929679e119b6acb637ca925478861762937d6496388', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('checkin/functions', '6238b481aec3dbdf4d619cbada806f07ca37f88552a0216b0db2f352906e5a19', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('payments/functions_ending', '4382f33899eb33eca6b4130f7a2db93d823932bcdec71bc650cead0caf132630', '0.1.0', '2026-11-17 04:29:52.752555+00'),
+	('refunds/functions', '988d7e19497fedfadd7c79d6a68ec39ebad322ce7709c76f8b936dd2e244e566', '0.1.0', '2026-11-17 04:29:52.752555+00');
 
 INSERT INTO public.schema_step VALUES
-	(1, '0001_accounts', '61fac9fa1fae9c3334eace058ceb6a56149fa84a15e75213d811bc33f22a3e6f', '2026-11-17 04:24:14.252217+00'),
-	(2, '0002_catalogue', '366864a63449867e68ff88e0022dccdab69b3e38dcb7e082b6afff8a72e5ecea', '2026-11-17 04:24:14.268657+00'),
-	(3, '0003_pricing', 'b72d14ab75f0c640ee20a3088715e4d685b8df65d0a0cae061b1b5013dcd5414', '2026-11-17 04:24:14.283008+00'),
-	(4, '0004_bookings', '2f6ef09ff060e81e3166fb797797c86a7aedaf5b488ec9c16e107e3a1beb86ee', '2026-11-17 04:24:14.290783+00'),
-	(5, '0005_outbox', 'd1b2d2b290146eca84c0daa8df5187d62bc81dc8de5dc59dcfd7f23d98877774', '2026-11-17 04:24:14.299055+00'),
-	(6, '0006_payments', '876dd0898ff14746b63b9590625fd3acf6cb5df827bb99f60e43feaf24f25ecf', '2026-11-17 04:24:14.307468+00'),
-	(7, '0007_tickets', '15cf691eef457eb57578175d8ac1bc4e03e417d093d0ba5cb917bbd9be882086', '2026-11-17 04:24:14.32105+00'),
-	(8, '0008_checkin', '3eacea911228357b4f87b4dd462c734646705166f4d603b117b51bec7b17bf8b', '2026-11-17 04:24:14.327982+00'),
-	(9, '0009_notifications', 'f5eb05d5da48451f0f43a85800881077fa6dd76fe2186a5e10c3643a8d4410ae', '2026-11-17 04:24:14.335339+00'),
-	(10, '0010_search', '4f2a18157f2ef793a7d2db282a79024f6d0528dff7f6af4ab67ad76021b74581', '2026-11-17 04:24:14.349641+00'),
-	(11, '0011_reports', 'bb9d3c11338954b48f239fcf41c888b6a938dd57b3351865e63c90905be0f79d', '2026-11-17 04:24:14.364003+00'),
-	(12, '0012_web', '3e9fc45cb8469b8573426b53c3ea04f3591b21b030d898ec6c27048ababfaf59', '2026-11-17 04:24:14.371614+00');
+	(1, '0001_accounts', '61fac9fa1fae9c3334eace058ceb6a56149fa84a15e75213d811bc33f22a3e6f', '2026-11-17 04:29:52.507363+00'),
+	(2, '0002_catalogue', '366864a63449867e68ff88e0022dccdab69b3e38dcb7e082b6afff8a72e5ecea', '2026-11-17 04:29:52.546337+00'),
+	(3, '0003_pricing', 'b72d14ab75f0c640ee20a3088715e4d685b8df65d0a0cae061b1b5013dcd5414', '2026-11-17 04:29:52.586949+00'),
+	(4, '0004_bookings', '2f6ef09ff060e81e3166fb797797c86a7aedaf5b488ec9c16e107e3a1beb86ee', '2026-11-17 04:29:52.603771+00'),
+	(5, '0005_outbox', 'd1b2d2b290146eca84c0daa8df5187d62bc81dc8de5dc59dcfd7f23d98877774', '2026-11-17 04:29:52.622775+00'),
+	(6, '0006_payments', '876dd0898ff14746b63b9590625fd3acf6cb5df827bb99f60e43feaf24f25ecf', '2026-11-17 04:29:52.638496+00'),
+	(7, '0007_tickets', '15cf691eef457eb57578175d8ac1bc4e03e417d093d0ba5cb917bbd9be882086', '2026-11-17 04:29:52.663981+00'),
+	(8, '0008_checkin', '3eacea911228357b4f87b4dd462c734646705166f4d603b117b51bec7b17bf8b', '2026-11-17 04:29:52.678442+00'),
+	(9, '0009_notifications', 'f5eb05d5da48451f0f43a85800881077fa6dd76fe2186a5e10c3643a8d4410ae', '2026-11-17 04:29:52.69271+00'),
+	(10, '0010_search', '4f2a18157f2ef793a7d2db282a79024f6d0528dff7f6af4ab67ad76021b74581', '2026-11-17 04:29:52.710716+00'),
+	(11, '0011_reports', 'bb9d3c11338954b48f239fcf41c888b6a938dd57b3351865e63c90905be0f79d', '2026-11-17 04:29:52.731117+00'),
+	(12, '0012_web', '3e9fc45cb8469b8573426b53c3ea04f3591b21b030d898ec6c27048ababfaf59', '2026-11-17 04:29:52.74473+00');
 
 INSERT INTO public.seat_block VALUES
 	(1, 22, '2099-05-31 17:00:00+00', 24, false);
 
 INSERT INTO public.session OVERRIDING SYSTEM VALUE VALUES
-	(1, 2, '2026-11-17 04:24:14.42711+00', '2099-01-01 00:00:00+00', NULL, NULL);
+	(1, 2, '2026-11-17 04:29:52.809916+00', '2099-01-01 00:00:00+00', NULL, NULL);
 
 INSERT INTO public.session_cookie VALUES
 	('\x02', 1);
 
 INSERT INTO public.show OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 1, 'abc', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', 'EUR', 600, 10, 10, 'off', false, 1, '2026-11-17 04:24:14.42711+00');
+	(1, 1, 1, 'abc', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', 'EUR', 600, 10, 10, 'off', false, 1, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.show_terms VALUES
 	(1, 1, 100, 0, 0, '{"steps": [], "keep_fee": false}', 8);
@@ -3144,7 +3149,7 @@ INSERT INTO public.signing_key OVERRIDING SYSTEM VALUE VALUES
 	(1, '{"kty" : "OKP", "crv" : "Ed25519", "x" : "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIYPMLWGcA", "d" : "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}', '2026-01-01 00:00:00+00');
 
 INSERT INTO public.stored_message VALUES
-	(1, 'Your tickets', '\x48656c6c6f', '2026-11-17 04:24:14.42711+00');
+	(1, 'Your tickets', '\x48656c6c6f', '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.taken_seat VALUES
 	(1, 0, 1),
@@ -3152,31 +3157,31 @@ INSERT INTO public.taken_seat VALUES
 	(1, 7, 22);
 
 INSERT INTO public.ticket VALUES
-	(1, 1, 1, 12, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', NULL, 1, NULL, NULL, NULL, 0, false),
-	(1, 2, 2, 13, '2026-11-17 04:24:14.42711+00', '2026-11-17 04:24:14.42711+00', NULL, 1, NULL, NULL, NULL, 0, false),
-	(1, 1, 0, 11, '2026-11-17 04:24:14.42711+00', NULL, '2026-11-17 04:24:14.473929+00', 1, NULL, NULL, NULL, 0, true),
-	(1, 3, 3, 7, '2026-11-17 04:24:14.42711+00', NULL, NULL, 2, 3, NULL, NULL, 0, false);
+	(1, 1, 1, 12, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00', NULL, 1, NULL, NULL, NULL, 0, false),
+	(1, 2, 2, 13, '2026-11-17 04:29:52.809916+00', '2026-11-17 04:29:52.809916+00', NULL, 1, NULL, NULL, NULL, 0, false),
+	(1, 1, 0, 11, '2026-11-17 04:29:52.809916+00', NULL, '2026-11-17 04:29:52.85951+00', 1, NULL, NULL, NULL, 0, true),
+	(1, 3, 3, 7, '2026-11-17 04:29:52.809916+00', NULL, NULL, 2, 3, NULL, NULL, 0, false);
 
 INSERT INTO public.ticket_key VALUES
 	(1, '\x715dc8493c36579a5b116995100f635e3572fdf8703e708ef1a08d943b36774e', '\x2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b', '2026-01-01 00:00:00+00');
 
 INSERT INTO public.ticket_resend VALUES
-	(1, 1, '2026-11-17 04:24:14.475588+00');
+	(1, 1, '2026-11-17 04:29:52.862025+00');
 
 INSERT INTO public.ticket_transfer VALUES
-	(1, 7, 2, 2, 3, 'bob@example.com', false, '2026-11-17 04:24:14.42711+00');
+	(1, 7, 2, 2, 3, 'bob@example.com', false, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.venue OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, NULL, 'Hall One', 'Main St', '411', 18, 73, '2026-11-17 04:24:14.42711+00');
+	(1, 1, NULL, 'Hall One', 'Main St', '411', 18, 73, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.webhook_delivery VALUES
-	(1, 1, 'x', '2026-11-17 04:24:14.42711+00', '\x7b7d', 'done', 0, 0, NULL, '2026-11-17 04:24:14.42711+00');
+	(1, 1, 'x', '2026-11-17 04:29:52.809916+00', '\x7b7d', 'done', 0, 0, NULL, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.webhook_endpoint OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 'https://example.com', '{}', true, NULL, '\x03', NULL, NULL, NULL, '2026-11-17 04:24:14.42711+00');
+	(1, 1, 'https://example.com', '{}', true, NULL, '\x03', NULL, NULL, NULL, '2026-11-17 04:29:52.809916+00');
 
 INSERT INTO public.webhook_try VALUES
-	(1, 1, 1, 200, 5, NULL, 'ok', '2026-11-17 04:24:14.42711+00');
+	(1, 1, 1, 200, 5, NULL, 'ok', '2026-11-17 04:29:52.809916+00');
 
 SELECT pg_catalog.setval('public.account_id_seq', 5, true);
 
