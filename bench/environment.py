@@ -18,7 +18,7 @@ from holdfast.app import App, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.migrate import migrate
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries
 from holdfast.layouts import Layout
 from holdfast.web.caller import Caller, Role
 from tests.support.shows import a_show

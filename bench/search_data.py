@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import asyncpg
 
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries
 from tests.support.shows import a_layout
 
 Q = Queries("bench", "search_queries")

@@ -84,7 +84,14 @@ MUTANTS = (
                 "            [f'{webhook.event_id}.{time.monotonic_ns()}' for webhook in webhooks],\n",
             ),
         ),
-        (("tests/stores/test_webhooks.py", "tests/journeys/test_webhooks.py", "-k", "copies"),),
+        (
+            (
+                "tests/stores/test_incoming_webhooks.py",
+                "tests/journeys/test_incoming_webhooks.py",
+                "-k",
+                "copies",
+            ),
+        ),
     ),
     Mutant(
         "each attempt at a refund has another key",
@@ -138,7 +145,7 @@ MUTANTS = (
                 "        stored = await self._store_webhook(received)\n",
             ),
         ),
-        (("tests/stores/test_webhooks.py", "-k", "ledger_is_away"),),
+        (("tests/stores/test_incoming_webhooks.py", "-k", "ledger_is_away"),),
     ),
     Mutant(
         "seats are free before the gateway has cancelled",
@@ -163,7 +170,7 @@ MUTANTS = (
             ),
         ),
         (
-            ("tests/stores/test_payment_book.py", "-k", "TestLate"),
+            ("tests/stores/test_payments.py", "-k", "TestLate"),
             (f"{STORMS}/test_pay_races.py", "-k", "late_money"),
         ),
     ),

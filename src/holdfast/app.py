@@ -51,10 +51,10 @@ from holdfast.holds.jobs import SaleJobs
 from holdfast.invoices import Invoices
 from holdfast.invoices.invoices import credit_note_consumer as invoice_consumer
 from holdfast.notifications import NotificationStore
-from holdfast.notifications.compose import Composer
 from holdfast.notifications.jobs import NoticeDelivery
 from holdfast.notifications.jobs import consumer as notice_consumer
 from holdfast.notifications.jobs import jobs as notice_jobs
+from holdfast.notifications.message_data import Composer
 from holdfast.notifications.senders import build_senders
 from holdfast.organisers.blocks_store import BlockStore
 from holdfast.organisers.jobs import BlockJobs, PriceJobs

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from holdfast.app import App
 from holdfast.checkin.offline import OfflineGate, open_pack
-from holdfast.checkin.verdict import Verdict, Way
+from holdfast.checkin.scan import Verdict, Way
 from holdfast.web.caller import Role
 from tests.support import shows as cast
 from tests.support.gates import DEVICE, PUBLIC, a_device, a_pass, a_ticket, made, scan

@@ -20,8 +20,8 @@ from holdfast.app import App, asgi_app, build_mail_sender, consumers, open_app
 from holdfast.config import Config
 from holdfast.engines.loop import running
 from holdfast.notifications import NoticeKind
-from holdfast.notifications.compose import load_templates
 from holdfast.notifications.jobs import jobs as notice_jobs
+from holdfast.notifications.message_data import load_templates
 from holdfast.outbox.relay import jobs as fact_jobs
 from holdfast.web.caller import Role
 from tests.conftest import started

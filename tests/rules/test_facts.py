@@ -20,9 +20,8 @@ from holdfast.outbox import (
     from_json,
     to_json,
 )
-from holdfast.outbox.consumer import PAUSE_MAX_S, pause_s
+from holdfast.outbox.consumer import PAUSE_MAX_S, last_settled_id, pause_s
 from holdfast.outbox.fact import build_fact
-from holdfast.outbox.order import last_settled_id
 
 SOURCES = Path(holdfast.outbox.__file__).parents[1]
 SAMPLES = sorted((Path(__file__).parent / "facts").glob("*.json"))

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.app import ROUTES, jobs_by_subject
 from holdfast.engines.errors import OperatorError
-from holdfast.runtime.roles import SERVED, WORKED, parse_only
+from holdfast.runtime.workers import SERVED, WORKED, parse_only
 from holdfast.web.guards import role_name, serve_or_refuse
 
 

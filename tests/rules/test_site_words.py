@@ -9,7 +9,7 @@ import pytest
 from babel.core import Locale
 
 from holdfast.accounts import LANGUAGES
-from holdfast.site.browser import LOCALES, choose_locale, is_same_origin, parse_cookies, safe_path, set_cookie
+from holdfast.site.cookies import LOCALES, choose_locale, is_same_origin, parse_cookies, safe_path, set_cookie
 from holdfast.site.i18n import CLDR_PLURALS, Text
 from holdfast.site.templates_env import catalogue_for, localiser_for
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from holdfast.checkin.scan import Verdict
 from holdfast.checkin.upload_rules import (
     PastScan,
     ScannedTicket,
@@ -13,7 +14,6 @@ from holdfast.checkin.upload_rules import (
     scan_ids,
     stored_as,
 )
-from holdfast.checkin.verdict import Verdict
 
 ADMITTED, LEFT, USED = Verdict.ADMITTED, Verdict.LEFT, Verdict.USED
 TICKET = ScannedTicket(number=7, seat=3, edition=2, is_void=False)

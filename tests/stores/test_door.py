@@ -9,8 +9,8 @@ import pytest
 from holdfast.app import App
 from holdfast.bookings import reference
 from holdfast.checkin.errors import NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
+from holdfast.checkin.scan import Verdict, Way
 from holdfast.checkin.store import SEARCHES_PER_MINUTE_MAX
-from holdfast.checkin.verdict import Verdict, Way
 from holdfast.tickets import Codes, EntryPolicy
 from holdfast.tickets.transfer import Giver
 from tests.support.door import Doorway, a_doorway, a_scan

@@ -10,7 +10,7 @@ from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoDevice, NoGatePass
 from holdfast.checkin.offline import OfflineGate, open_pack
-from holdfast.checkin.verdict import OfflineScan, UploadedScan, Verdict, Way
+from holdfast.checkin.scan import OfflineScan, UploadedScan, Verdict, Way
 from holdfast.tickets import Codes, EntryPolicy, IssuedTicket
 from holdfast.tickets.transfer import Giver
 from tests.support.door import Doorway, Stand, a_doorway, a_scan

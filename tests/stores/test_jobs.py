@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.app import App, jobs_by_subject, worker_jobs
 from holdfast.engines.loop import Job
-from holdfast.runtime.roles import WORKED
+from holdfast.runtime.workers import WORKED
 
 CALLS_MAX = 200  # what other tests have left undone is less than that
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.engines.lease import Lease, pause_after
+from holdfast.engines.backoff import Lease, pause_after
 from holdfast.engines.leases import LeasedBatch, LeaseQueue, LeaseTable
-from holdfast.engines.postgres import Postgres, Row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Row
 
 Q = Queries("tests.stores", "leases")
 LEASE_S = 60.0

@@ -16,7 +16,7 @@ from PIL import Image
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
-from holdfast.notifications.compose import Composer
+from holdfast.notifications.message_data import Composer
 from holdfast.notifications.notice import LEASE_S, Channel, SenderBody
 from holdfast.notifications.senders import SmtpSender, build_senders
 from holdfast.tickets import Codes, EntryPolicy

@@ -20,8 +20,7 @@ from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.bookings.store import encode_openings, remaining_ms
 from holdfast.catalogue.store import store_layout
-from holdfast.engines.postgres import require_row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries, require_row
 from holdfast.errors import Busy
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import CategoryBody, RowBody, SectionBody

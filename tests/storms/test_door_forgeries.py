@@ -9,7 +9,7 @@ from base64 import b64decode
 from collections import Counter
 
 from holdfast.checkin.offline import OfflineGate, open_pack
-from holdfast.checkin.verdict import OPENING_VERDICTS, Way
+from holdfast.checkin.scan import OPENING_VERDICTS, Way
 from holdfast.tickets import BadCode, read_code
 from tests.support.box_office import Office
 from tests.support.forged_codes import Forger

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.runtime import roles
+from holdfast.runtime import workers as roles
 from holdfast.web.caller import Role
 from tests.support import shows as cast
 from tests.support.gates import a_device

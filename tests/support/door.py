@@ -8,8 +8,8 @@ from typing import Any
 from holdfast.app import App
 from holdfast.bookings import BookingState
 from holdfast.checkin.passes import NewPass, Passes
+from holdfast.checkin.scan import Verdict, Way
 from holdfast.checkin.store import CheckIn
-from holdfast.checkin.verdict import Verdict, Way
 from holdfast.refunds.errors import SeatsUsed
 from holdfast.tickets import IssuedTicket
 from holdfast.tickets.transfer import Transfers

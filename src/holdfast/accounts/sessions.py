@@ -1,4 +1,4 @@
-"""Visits: a cookie is a random text, its hash is a row, and it ends with its session.
+"""Browser sessions: a cookie is a random text, its hash is a row, and it ends with its session.
 
 The cookie is replaced whenever the identity behind it changes (a guest, an account): a planted one is
 worthless after that. A guest is an account without a password; signing up gives it one, logging in to another
@@ -18,8 +18,7 @@ from holdfast.accounts.errors import EmailTaken
 from holdfast.accounts.store import Accounts
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
-from holdfast.engines.postgres import Postgres, Transaction, require_row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
 from holdfast.web.caller import Role
 
 Q = Queries("holdfast.accounts", "sessions")

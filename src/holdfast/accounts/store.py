@@ -30,9 +30,8 @@ from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.token import LEEWAY_S, SigningKey, Tokens, claims_for, sign, signing_key
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.postgres import Postgres, Transaction, require_row
+from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
 from holdfast.engines.redis import Redis, Script
-from holdfast.engines.sql import Queries
 from holdfast.errors import Busy, TokenExpired, TokenInvalid
 from holdfast.web.caller import Caller, Role
 from holdfast.web.guards import GUESTS_WINDOW_S, LOGINS_WINDOW_S, Buckets, normalise_address, too_many

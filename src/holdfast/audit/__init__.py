@@ -1,4 +1,4 @@
-"""The invariants of the sale, counted: what must never be true of the ledger, and of the map beside it."""
+"""Counts violations of the invariants in the ledger, the seat map and the money."""
 
 from holdfast.audit.report import Report
 from holdfast.audit.store import audit, oversold, shows_on_the_map

@@ -13,8 +13,7 @@ from holdfast.audit.report import OurPayment, Report, TheirPayment, Violation, d
 from holdfast.bookings import Bookings
 from holdfast.claim import Claims, PoolMap
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import Postgres
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries
 from holdfast.holds import MapDifference, differences
 from holdfast.payments import Charge, Gateway, GatewayAnswer, parse_payment_key
 

@@ -1,4 +1,4 @@
-"""A box office in one file, and back: every table at one instant, secrets, settings."""
+"""Everything in one file, and back: all tables at one instant, secrets and settings."""
 
 from holdfast.backup.store import BackupContents, ExtraFile, create, extra_parts, restore, verify
 

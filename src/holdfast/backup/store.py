@@ -27,7 +27,7 @@ import msgspec
 
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Step, migrate, plan, steps
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries
 
 CONTENTS = "contents.json"
 LEDGER = "ledger/"

@@ -29,8 +29,7 @@ from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import AGAIN, Postgres, Transaction, require_row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import AGAIN, Postgres, Queries, Transaction, require_row
 from holdfast.errors import Busy
 
 Q = Queries("holdfast.bookings")

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from holdfast.bookings.booking import LiveBooking, LockedSale
 from holdfast.bookings.store import live_booking
-from holdfast.engines.postgres import Transaction
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries, Transaction
 
 Q = Queries("holdfast.bookings")
 ORGANISER = Queries("holdfast.bookings", "organiser")

@@ -22,7 +22,7 @@ from holdfast.catalogue.responses import (
 from holdfast.catalogue.store import CHOSEN_MAX, SHOWS_LISTED_MAX, parse_terms
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries
 from holdfast.web.response_cache import CacheableResponse
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from holdfast.catalogue.errors import NoSuchEvent, NoSuchShow, NoSuchVenue
 from holdfast.catalogue.event import City, Event, Hall, Kind, OrphanRule, ShowOnSale
 from holdfast.catalogue.responses import EventsQuery
 from holdfast.engines.cache import Cache
-from holdfast.engines.postgres import Postgres, Queryable
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Queryable
 from holdfast.layouts import Layout, LayoutBody, NoSuchLayout, encode_canonical
 from holdfast.pricing import DEFAULT_TERMS, NextPrice, RefundPolicy, Terms
 from holdfast.web.response_cache import ResponseCache, fresh_or_stale

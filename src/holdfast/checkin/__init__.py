@@ -1,15 +1,13 @@
-"""The door: who comes in, once (R30).
+"""Check-in at the door: each ticket admits once (R30).
 
-verdict.py   requests and verdicts       pack.py      what a gate without a network needs
-offline.py   its rules                   passport.py  who may ask: passes of devices
-store.py     one row decides             routes.py    /gate/…
-passes/      the organisers' side        station/     a gate on a keyboard scanner: `holdfast gate`
+functions.sql  door_verdict judges a scan      scan.py      requests and verdicts
+offline.py     the same rules without a network, and the signed pack they need
+upload.py      records scans decided offline   passes.py    which device may scan at which shows
 """
 
 from holdfast.checkin.offline import BadPack, OfflineGate, open_pack
 from holdfast.checkin.passes import PackPage, SignedInDevice
-from holdfast.checkin.store import CheckInStore
-from holdfast.checkin.verdict import (
+from holdfast.checkin.scan import (
     OPENING_VERDICTS,
     SCANS_MAX,
     CheckInPage,
@@ -22,6 +20,7 @@ from holdfast.checkin.verdict import (
     Verdict,
     Way,
 )
+from holdfast.checkin.store import CheckInStore
 
 __all__ = [
     "OPENING_VERDICTS",

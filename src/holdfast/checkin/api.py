@@ -27,8 +27,7 @@ from holdfast.checkin.passes import (
     SignInBody,
     parse_device_key,
 )
-from holdfast.checkin.store import CheckIn, CheckInStore
-from holdfast.checkin.verdict import (
+from holdfast.checkin.scan import (
     OPENING_VERDICTS,
     VERDICT_TEXTS,
     CheckInBody,
@@ -42,6 +41,7 @@ from holdfast.checkin.verdict import (
     Verdict,
     initials,
 )
+from holdfast.checkin.store import CheckIn, CheckInStore
 from holdfast.errors import Invalid
 from holdfast.tickets import NoSuchTicket
 from holdfast.web.caller import Role

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from msgspec import Struct
 
-from holdfast.checkin.verdict import OPENING_VERDICTS, OfflineScan, Verdict, Way
+from holdfast.checkin.scan import OPENING_VERDICTS, OfflineScan, Verdict, Way
 from holdfast.tickets import BadCode, Code, Codes, TicketKey, is_live, phone_secret, read_code
 
 PREFIX = b"holdfast pack\0"

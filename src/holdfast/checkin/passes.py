@@ -14,9 +14,8 @@ from holdfast.accounts import Accounts, NewAccount, normal_email
 from holdfast.catalogue import BadWindow, NoSuchShow
 from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoSuchPass, NotAGateAccount
 from holdfast.checkin.offline import is_device_key
-from holdfast.checkin.verdict import Moment, to_utc
-from holdfast.engines.postgres import Postgres, require_row
-from holdfast.engines.sql import Queries
+from holdfast.checkin.scan import Moment, to_utc
+from holdfast.engines.postgres import Postgres, Queries, require_row
 from holdfast.errors import Invalid
 from holdfast.tickets import Codes
 from holdfast.web.caller import Caller, Role

@@ -17,7 +17,7 @@ from holdfast.checkin.passes import (
     PassList,
     PassPage,
 )
-from holdfast.checkin.verdict import ShowCount
+from holdfast.checkin.scan import ShowCount
 from holdfast.tickets import EntryPolicy, svg_url
 from holdfast.web.caller import Role
 from holdfast.web.responses import answer, query, read

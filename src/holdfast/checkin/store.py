@@ -16,11 +16,10 @@ from holdfast.catalogue import Catalogue
 from holdfast.checkin.errors import NoDevice, NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
 from holdfast.checkin.offline import Pack, PackShow, PackTicket, seal_pack
 from holdfast.checkin.passes import UPLOAD_GRACE_S
+from holdfast.checkin.scan import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way
 from holdfast.checkin.upload import record_upload
-from holdfast.checkin.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import Postgres
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries
 from holdfast.tickets import BadCode, Code, IssuedTicket, Tickets, parse_ticket, show_secret
 
 Q = Queries("holdfast.checkin")

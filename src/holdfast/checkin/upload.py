@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checkin.scan import OfflineScan, Verdict, to_utc
 from holdfast.checkin.upload_rules import (
     PastScan,
     ScannedTicket,
@@ -17,9 +18,7 @@ from holdfast.checkin.upload_rules import (
     scan_ids,
     stored_as,
 )
-from holdfast.checkin.verdict import OfflineScan, Verdict, to_utc
-from holdfast.engines.postgres import Row, Transaction
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries, Row, Transaction
 from holdfast.tickets import Ticket
 
 Q = Queries("holdfast.checkin", "upload")

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from holdfast.checkin.verdict import OPENING_VERDICTS, Verdict
+from holdfast.checkin.scan import OPENING_VERDICTS, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from holdfast.cli.facts import facts
 from holdfast.cli.layouts import venue_commands
 from holdfast.cli.notifications import notices
 from holdfast.cli.payments import reconcile, refunds, show, webhooks
-from holdfast.cli.rebuild import figures, search
+from holdfast.cli.rebuild_copies import figures, search
 from holdfast.cli.scanner import gate, tickets
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
@@ -94,7 +94,7 @@ def serve(
 ) -> None:
     """Serve HTTP. Engines are those of HOLDFAST_DATABASE_URL and HOLDFAST_REDIS_URL, else embedded ones."""
     from holdfast.runtime.launch import LaunchOptions
-    from holdfast.runtime.roles import SERVED, parse_only
+    from holdfast.runtime.workers import SERVED, parse_only
 
     parse_only(only, SERVED)
     _run(LaunchOptions(config=_config(data), host=host, port=port, web=workers, only=only), as_json)
@@ -104,7 +104,7 @@ def serve(
 def work(data: Data = None, only: Only = "", as_json: AsJson = False) -> None:
     """Carry out the jobs: sweep lapsed bookings, compare map and ledger. Any number may run at once."""
     from holdfast.runtime.launch import LaunchOptions
-    from holdfast.runtime.roles import WORKED, parse_only
+    from holdfast.runtime.workers import WORKED, parse_only
 
     parse_only(only, WORKED)
     _run(LaunchOptions(config=_config(data), work=1, only=only), as_json)

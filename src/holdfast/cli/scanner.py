@@ -16,7 +16,7 @@ import typer
 
 if TYPE_CHECKING:
     from holdfast.app import App
-    from holdfast.checkin.verdict import FoundTicket, ShowCount
+    from holdfast.checkin.scan import FoundTicket, ShowCount
     from holdfast.scanner.app import Scanner, ScanResult
 
 GREEN, RED, YELLOW, PLAIN = "\x1b[30;42m", "\x1b[97;41m", "\x1b[30;43m", "\x1b[0m"
@@ -101,7 +101,7 @@ class Counter:
     """The operator at the keyboard: reads what is typed and prints the verdicts."""
 
     def __init__(self, station: "Scanner", is_exit: bool, as_json: bool) -> None:
-        from holdfast.checkin.verdict import Way
+        from holdfast.checkin.scan import Way
 
         self._station = station
         self._way = Way.EXIT if is_exit else Way.ENTRY
@@ -127,7 +127,7 @@ class Counter:
                 self._note(f"cannot write it down: {error.strerror}")
 
     async def _answer(self, line: str) -> None:
-        from holdfast.checkin.verdict import Way
+        from holdfast.checkin.scan import Way
         from holdfast.scanner.input import normalise_code
 
         word, _, rest = line.partition(" ")
@@ -174,7 +174,7 @@ def _aside(text: str) -> None:
 
 def _show(result: "ScanResult", as_json: bool) -> None:
     """One line per scan, and a bell for every refusal."""
-    from holdfast.checkin.verdict import VERDICT_TEXTS, Verdict
+    from holdfast.checkin.scan import VERDICT_TEXTS, Verdict
 
     words = (
         VERDICT_TEXTS[result.verdict] if result.verdict else "Unknown: no network, and the pack has expired"

@@ -40,8 +40,7 @@ from holdfast.demo.programme import (
     timetable,
 )
 from holdfast.demo.repertoire import EVENTS
-from holdfast.engines.postgres import Queryable, Transaction
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries, Queryable, Transaction
 from holdfast.holds import compute_claim_id
 from holdfast.layouts import Layout
 from holdfast.organisers import store as organisers

@@ -1,1 +1,1 @@
-"""The machinery, with no word of ticketing: connections, batches, caches, jobs, meters."""
+"""PostgreSQL and Redis clients, batches, leases, jobs, metrics, migrations and buses. Knows nothing about ticketing."""

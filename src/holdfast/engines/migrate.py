@@ -32,8 +32,7 @@ from importlib.resources.abc import Traversable
 import asyncpg
 
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.postgres import Queryable
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries, Queryable
 
 Q = Queries("holdfast.engines")
 STEP_FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")

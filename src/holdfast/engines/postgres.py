@@ -5,15 +5,33 @@ have been executed (EngineDown.unknown), and the caller repeats it with the same
 """
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 
 import asyncpg
 
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.sql import Queries
+
+NAME = re.compile(r"^-- name: (\w+)\n((?:--.*\n)*)", re.MULTILINE)
+
+
+class Queries:
+    """Named queries of one .sql file as attributes: `Q.open_holds`."""
+
+    def __init__(self, package: str, name: str = "queries") -> None:
+        text = (resources.files(package) / f"{name}.sql").read_text()
+        _, *parts = NAME.split(text)
+        for name, _why, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            assert name not in self.__dict__, f"{package}: {name} is written twice"
+            setattr(self, name, body.strip().rstrip(";"))
+
+    def __getattr__(self, name: str) -> str:
+        raise AttributeError(f"no query named {name}")
+
 
 Q = Queries("holdfast.engines")
 

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries
 
 Q = Queries("holdfast.engines")
 ANSWER_WITHIN_S = 5.0

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.engines.postgres import Postgres, Row, Transaction, require_row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Row, Transaction, require_row
 from holdfast.outbox import Consumer, Fact, RefundDone
 
 

@@ -6,9 +6,8 @@ from hashlib import sha256
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.notifications.compose import load_templates, sample_html, sample_message
 from holdfast.notifications.errors import NoSuchNotice
-from holdfast.notifications.message import render_text
+from holdfast.notifications.message_data import load_templates, sample_html, sample_message
 from holdfast.notifications.notice import (
     NoticeKind,
     NoticeList,
@@ -17,6 +16,7 @@ from holdfast.notifications.notice import (
     PreviewQuery,
     SenderBody,
 )
+from holdfast.notifications.render import render_text
 from holdfast.notifications.store import NotificationStore
 from holdfast.web.caller import Role
 from holdfast.web.responses import answer, query, read

@@ -20,7 +20,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.leases import LeasedBatch
 from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
-from holdfast.notifications.compose import Composer
+from holdfast.notifications.message_data import Composer
 from holdfast.notifications.notice import LEASE_S, Channel, DueNotice, NoticeState
 from holdfast.notifications.senders import (
     ConnectionLost,

@@ -16,11 +16,11 @@ from starlette.responses import Response
 
 from holdfast.errors import NoSuchRoute
 from holdfast.notifications.api import SAFE, policy
-from holdfast.notifications.compose import load_templates, picture_url
 from holdfast.notifications.errors import NoSuchNotice
-from holdfast.notifications.message import leaf_parts
+from holdfast.notifications.message_data import load_templates, picture_url
+from holdfast.notifications.render import leaf_parts
 from holdfast.notifications.store import NotificationStore
-from holdfast.web.page_tokens import PAGE_TOKENS
+from holdfast.web.responses import PAGE_TOKENS
 from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:

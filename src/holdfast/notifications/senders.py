@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
-from holdfast.notifications.message import parse_sender
 from holdfast.notifications.notice import Channel
+from holdfast.notifications.render import parse_sender
 
 if TYPE_CHECKING:  # imported lazily: web processes do not load a mail client
     from aiohttp import ClientSession

@@ -8,8 +8,7 @@ from typing import Any
 import asyncpg
 
 from holdfast.claim import Claim, Settlement
-from holdfast.engines.postgres import AGAIN, Postgres, require_row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import AGAIN, Postgres, Queries, require_row
 from holdfast.errors import Busy
 from holdfast.holds import HoldService, TooManyBlocks
 from holdfast.organisers.forms import BLOCKS_MAX, BlockRelease

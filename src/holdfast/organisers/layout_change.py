@@ -14,8 +14,7 @@ import msgspec
 
 from holdfast.bookings import block_in, lock_sale, taken_seats
 from holdfast.catalogue import Catalogue
-from holdfast.engines.postgres import Postgres, Transaction
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Transaction
 from holdfast.errors import Busy, Invalid
 from holdfast.layouts import (
     LISTED_MAX,

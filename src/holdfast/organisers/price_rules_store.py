@@ -15,8 +15,7 @@ import msgspec
 
 from holdfast.bookings import reprice_sale, seats_by_category
 from holdfast.catalogue import Catalogue, NoSuchShow, Times, parse_next_prices, parse_terms
-from holdfast.engines.postgres import Postgres, Transaction
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Transaction
 from holdfast.errors import Busy
 from holdfast.layouts import Layout
 from holdfast.organisers.errors import ShowCancelled

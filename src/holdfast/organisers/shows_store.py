@@ -24,8 +24,7 @@ from holdfast.catalogue import (
     sale_state,
 )
 from holdfast.config import Config
-from holdfast.engines.postgres import Postgres, Queryable, Transaction, require_row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Queryable, Transaction, require_row
 from holdfast.errors import Busy
 from holdfast.layouts import Layout, LayoutInUse, NoSuchLayout
 from holdfast.organisers.errors import HallBusy, ShowCancelled

@@ -18,8 +18,7 @@ from holdfast.catalogue import (
     parse_refund_policy,
     store_layout,
 )
-from holdfast.engines.postgres import Postgres, Queryable, Transaction
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Queryable, Transaction
 from holdfast.errors import Invalid
 from holdfast.layouts import Layout, NoSuchLayout
 from holdfast.organisers.errors import NameTaken, NotForOrganisers

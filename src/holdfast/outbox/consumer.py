@@ -1,6 +1,6 @@
 """What a consumer declares. No I/O; relay.py runs it. How to write one: docs/consumers.md."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.outbox.fact import KINDS, Fact
@@ -8,6 +8,23 @@ from holdfast.outbox.fact import KINDS, Fact
 FIRST_PAUSE_S = 0.5
 PAUSE_MAX_S = 60.0
 REASON_MAX = 500  # characters of an error message
+
+
+def last_settled_id(settled: int, ids: Iterable[int]) -> int:
+    """The last id of the unbroken run behind `settled`; `settled` itself when the next one is missing.
+
+        ids handed out       1  2  3  4  5  6
+        visible now          1  2     4  5         3 is still being written, or was rolled back
+        settled              ──────┘               no reader may pass 3 before that is known
+
+    Ids are handed out before a transaction commits, so a lower one may become visible after a higher one: a
+    reader that remembers the highest id it has seen would never see it.
+    """
+    for id in ids:
+        if id != settled + 1:
+            break
+        settled = id
+    return settled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,9 @@ from holdfast.config import Config
 from holdfast.engines.bus import Bus, BusPlace
 from holdfast.engines.buses import open_bus
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.postgres import Postgres, Transaction, require_row
-from holdfast.engines.sql import Queries
-from holdfast.outbox.consumer import Consumer, Parked, ReaderTurn, pause_s
+from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
+from holdfast.outbox.consumer import Consumer, Parked, ReaderTurn, last_settled_id, pause_s
 from holdfast.outbox.fact import Body, Fact, build_fact
-from holdfast.outbox.order import last_settled_id
 from holdfast.outbox.wire import from_json, to_json
 
 Q = Queries("holdfast.outbox")

@@ -19,8 +19,7 @@ import structlog
 
 from holdfast.bookings import public_id
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import Postgres, Transaction, require_row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
 from holdfast.payments.differences import (
     WATCHED_LONG_S,
     Comparison,

@@ -25,8 +25,7 @@ from holdfast.config import Config
 from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import AGAIN, Postgres
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import AGAIN, Postgres, Queries
 from holdfast.errors import Busy
 from holdfast.payments.errors import NoSuchWebhook
 from holdfast.payments.gateway import BadWebhook, GatewayAnswer, Webhook

@@ -1,1 +1,1 @@
-"""Refunds."""
+"""Refunds: quotes, decisions (decision.py), execution and cancelled shows (R18, R24)."""

@@ -15,8 +15,7 @@ from holdfast.claim import Claim
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import AGAIN, Postgres, Row, Transaction, require_row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import AGAIN, Postgres, Queries, Row, Transaction, require_row
 from holdfast.errors import Busy
 from holdfast.refunds.decision import (
     DecidedRefund,

@@ -1,8 +1,7 @@
 """Sales figures for organisers (R33): a copy of the bookings, updated by facts, summed on request.
 
-figure.py   the figures              sheet.py   the same for a spreadsheet, and nothing that it would run
-change.py   what facts change in it
-store.py    update, rebuild, sum     worker.py  reads facts      routes.py  /admin/…/figures
+figures.py  the figures       store.py       updates, rebuilds and sums them
+api.py      /admin/…/figures  csv_export.py  the same for a spreadsheet
 """
 
 from holdfast.reports.store import ReportStore

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from holdfast.bookings import reference
 from holdfast.catalogue import Catalogue, NoSuchEvent
-from holdfast.engines.postgres import Postgres, Row, Transaction, require_row
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Row, Transaction, require_row
 from holdfast.outbox import KINDS, Consumer, Fact
 from holdfast.reports.csv_export import COLUMNS, to_csv
 from holdfast.reports.figures import (

@@ -16,10 +16,10 @@ from typing import Any
 
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import check_engines, connect
 from holdfast.runtime.launch import DRAIN_S
-from holdfast.runtime.roles import SERVED, WORKED, parse_only
 
 BACKLOG = 4096
 GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
@@ -31,6 +31,45 @@ TAKES_NOTHING_MS = 20_000  # shorter than DRAIN_S: a viewer without a network mu
 SHOWS_PRINTED_MAX = 100  # of the demo, in one line of JSON: line readers often stop at 64 KB
 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
+
+
+# The tag of a route without its spaces.
+SERVED: tuple[str, ...] = (
+    "accounts",
+    "admin",
+    "catalogue",
+    "gate",
+    "notifications",
+    "pages",
+    "payments",
+    "sale",
+)
+SERVED += ("search", "seatmap", "site", "tickets")
+# Jobs by subject: app.py says what each does.
+WORKED = (
+    "accounts",
+    "audit",
+    "catalogue",
+    "notifications",
+    "outbox",
+    "payments",
+    "sale",
+    "search",
+    "web",
+    "webhooks",
+)
+
+
+def parse_only(only: str, known: tuple[str, ...]) -> frozenset[str] | None:
+    """The names in `only`; None: all there are. Trouble when one is not known."""
+    if not only:
+        return None
+    names = [name for name in (word.strip() for word in only.split(",")) if name]
+    if strange := [name for name in names if name not in known]:
+        raise OperatorError(f"--only: unknown: {', '.join(strange)}; choose from {', '.join(known)}")
+    if not names:
+        raise OperatorError(f"--only: name at least one of {', '.join(known)}")
+    return frozenset(names)
 
 
 async def prepare(config: Config, *, is_demo: bool, progress: Progress) -> dict[str, Any]:

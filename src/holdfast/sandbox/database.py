@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries
 from holdfast.sandbox.payment import SandboxPayment, SandboxRefund, SandboxRefusal, SandboxWebhook
 from holdfast.sandbox.webhook import webhook_body
 

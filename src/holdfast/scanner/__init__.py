@@ -1,5 +1,5 @@
-"""A gate of its own: a scanner that types, a screen, and a network that comes and goes (R30).
+"""`holdfast gate`: a scanner program for a laptop with a keyboard scanner, online and offline (R30).
 
-store.py   asks, decides, tells      typed/   what the scanner types
-wire/      the way to the box office      diary/   what is on disk
+app.py     decides each scan              input.py   lines from the keyboard scanner
+client.py  requests to the box office     journal.py what the scanner stores on disk
 """

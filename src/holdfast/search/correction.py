@@ -7,7 +7,7 @@ lookup of word frequencies.
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Queries
 from holdfast.search.query import (
     ParsedQuery,
     WordFrequency,

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.engines.postgres import Postgres, Transaction
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Transaction
 from holdfast.search.listing import ListedShow, build_listed_show, build_listed_venue, build_listing
 from holdfast.search.words import build_spelling_keys
 

@@ -15,8 +15,7 @@ import msgspec
 from holdfast.catalogue import Kind
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
-from holdfast.engines.postgres import Postgres
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries
 from holdfast.search.correction import QueryCorrector
 from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
 from holdfast.search.query import (

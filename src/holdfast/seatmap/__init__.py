@@ -1,4 +1,4 @@
-"""What every viewer sees (R6, R7)."""
+"""The seat map that viewers see: snapshots, live changes, and the rebuild from PostgreSQL (R6–R8, R19)."""
 
 from holdfast.seatmap.snapshot import Snapshot
 from holdfast.seatmap.store import SeatMap

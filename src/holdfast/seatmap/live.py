@@ -1,10 +1,10 @@
 """Every change of the watched shows, from Redis to the viewers of this process.
 
     changes:{show} ──XREAD──► feed ──► one frame ──► every viewer's send        follow(), at an adaptive tick
-    ends:{show}    ──look.lua──► expired claims are released                    look(), when the next one ends
+    ends:{show}    ──release_expired.lua──► expired claims are released         look(), when the next one ends
     the ledger     ──► feed                                                     while Redis is away
 
-One subscription a process and a link of its own; a frame is encoded once. Writing to viewers takes a share of
+One subscription and one connection per process; a frame is encoded once. Writing to viewers takes a share of
 the process' time, and waits so long between two rounds that it stays a share: the tick.
 """
 
@@ -36,7 +36,7 @@ from holdfast.seatmap.feed import (
 )
 from holdfast.seatmap.store import SeatMap
 
-LOOK = Script("holdfast.seatmap", "look")
+LOOK = Script("holdfast.seatmap", "release_expired")
 
 LINKS_MAX = 3
 BLOCK_MS_MAX = 200  # a wait for changes; a show that is watched for the first time joins the next one

@@ -3,7 +3,7 @@
 Every page works without its scripts. A form is a plain POST that is answered with a redirect;
 scripts send the same form. Nothing is loaded from other hosts, and no inline script runs.
 
-browser.py        cookies, languages, same-origin check    i18n.py      texts, money and dates by locale
+cookies.py        session cookie, language, same origin     i18n.py      texts, money and dates by locale
 templates_env.py  templates, catalogues, static files      pages.py     renders pages, reads forms, sessions
 browse.py, search_page.py, show_page.py                    browsing, searching, choosing seats
 booking_page.py, payment.py, after_purchase.py             one booking: checkout, payment, tickets, refund

@@ -10,11 +10,10 @@ from starlette.responses import Response
 
 from holdfast.accounts import BadCredentials, Email, EmailTaken, Name, NewPassword, Session
 from holdfast.errors import Invalid, TooManyRequests
-from holdfast.site.browser import SESSION, safe_path
+from holdfast.site.cookies import SESSION, get_session, safe_path
 from holdfast.site.pages import (
     clear_cookie_header,
     get_localiser,
-    get_session,
     read_form,
     redirect,
     refuse_foreign_form,

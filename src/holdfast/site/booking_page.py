@@ -20,14 +20,13 @@ from holdfast.bookings import Booking, NoSuchBooking, public_id
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Invalid, Refusal
 from holdfast.site.booking_view import BookingView, DisplayState
-from holdfast.site.browser import safe_path
+from holdfast.site.cookies import get_session, safe_path
 from holdfast.site.errors import SignInFirst
 from holdfast.site.load_booking import load_booking_view, load_own_booking
 from holdfast.site.pages import (
     content_security_policy,
     current_path,
     get_localiser,
-    get_session,
     redirect,
     render_page,
     require_session,

@@ -25,12 +25,11 @@ from holdfast.catalogue import (
 )
 from holdfast.errors import Invalid
 from holdfast.search import EventSearchQuery, SearchTooSlow, Sort, load_search_page, parse_search
-from holdfast.site.browser import CITY, safe_path
+from holdfast.site.cookies import CITY, get_city, safe_path
 from holdfast.site.crawlers import ROUTES as CRAWLERS
 from holdfast.site.crawlers import build_json_ld, home_url
 from holdfast.site.pages import (
     clear_cookie_header,
-    get_city,
     get_localiser,
     read_form,
     redirect,

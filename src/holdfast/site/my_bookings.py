@@ -13,8 +13,9 @@ from holdfast.bookings import Booking, BookingState, public_id, reference
 from holdfast.catalogue import load_show_rows
 from holdfast.site.booking_page import STORE_OFFLINE
 from holdfast.site.booking_view import DisplayState, display_state_of
+from holdfast.site.cookies import get_session
 from holdfast.site.load_booking import build_shown_ticket
-from holdfast.site.pages import SECURITY_HEADERS, get_session, render_page
+from holdfast.site.pages import SECURITY_HEADERS, render_page
 from holdfast.site.templates_env import assets_version, static_files
 from holdfast.web.routing import RouteTable, get_app
 

@@ -18,15 +18,14 @@ from starlette.types import Scope
 
 from holdfast.accounts import LANGUAGES, Session
 from holdfast.errors import Invalid, NoSuchRoute
-from holdfast.site.browser import (
+from holdfast.site.cookies import (
     ACCEPT_LANGUAGE_BYTES_MAX,
-    CITY,
     LANGUAGE,
-    SESSION,
     choose_locale,
     clear_cookie,
+    get_cookies,
+    get_session,
     is_same_origin,
-    parse_cookies,
     safe_path,
     set_cookie,
 )
@@ -104,30 +103,6 @@ def get_locale(request: Request) -> str:
 
 def get_localiser(request: Request) -> Localiser:
     return localiser_for(get_locale(request))
-
-
-def get_cookies(request: Request) -> dict[str, str]:
-    """Read once a request."""
-    state = request.scope["state"]
-    if "cookies" not in state:
-        state["cookies"] = parse_cookies(state["headers"].get(b"cookie"))
-    found: dict[str, str] = state["cookies"]
-    return found
-
-
-def get_city(request: Request) -> str | None:
-    """The slug of the city from the cookie; the city may no longer exist."""
-    return get_cookies(request).get(CITY) or None
-
-
-async def get_session(request: Request) -> Session | None:
-    """Loaded once per request; None for a missing, broken or expired cookie."""
-    state = request.scope["state"]
-    if "session" not in state:
-        cookie = get_cookies(request).get(SESSION)
-        state["session"] = await get_app(request).sessions.visit(cookie) if cookie else None
-    session: Session | None = state["session"]
-    return session
 
 
 async def require_session(request: Request) -> Session:

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from holdfast.catalogue import City
 from holdfast.errors import Invalid
 from holdfast.search import EventSearchQuery, SearchPage, load_search_page, parse_search
-from holdfast.site.pages import get_city, get_localiser, render_public_page
+from holdfast.site.cookies import get_city
+from holdfast.site.pages import get_localiser, render_public_page
 from holdfast.site.search_form import PAGES_MAX, SIZE, SearchForm
 from holdfast.site.template_context import build_template_context
 from holdfast.web.responses import invalid

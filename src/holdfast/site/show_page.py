@@ -15,12 +15,11 @@ from holdfast.engines.errors import EngineDown
 from holdfast.errors import Busy, Invalid, Refusal
 from holdfast.holds import HoldBody, SeatsTaken
 from holdfast.seatmap import Snapshot
-from holdfast.site.browser import SESSION
+from holdfast.site.cookies import SESSION, get_session
 from holdfast.site.i18n import Localiser
 from holdfast.site.pages import (
     NO_STORE,
     get_localiser,
-    get_session,
     read_form,
     redirect,
     render_page,

@@ -16,9 +16,9 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import LANGUAGES
-from holdfast.site.browser import LOCALES
+from holdfast.site.cookies import LOCALES
 from holdfast.site.i18n import Localiser, MessageCatalogue, parse_catalogue
-from holdfast.web.page_tokens import PAGE_TOKENS
+from holdfast.web.responses import PAGE_TOKENS
 
 if TYPE_CHECKING:
     from jinja2 import BytecodeCache, Environment

@@ -1,9 +1,9 @@
-"""Tickets: what is shown at the door (R30).
+"""Tickets: signed codes and everything they are printed on (R30).
 
-ticket.py    the signed code             link.py      the address of a ticket's page
-issued.py    a ticket, and its pages     qr.py        the code as a picture
-pdf.py       on paper                    calendar.py  in a calendar
-store.py     keys, codes, phones         transfers/   given to another person
+ticket.py    the signed code              issued.py    an issued ticket and its state
+pdf.py       PDF                          qr.py        QR code
+calendar.py  calendar entry               store.py     keys, codes, phones
+transfer.py  transfer to another person   fonts.py     fonts for PDFs
 """
 
 from holdfast.tickets.calendar import calendar_file

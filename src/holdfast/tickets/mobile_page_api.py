@@ -26,8 +26,7 @@ from holdfast.tickets.api import (
 )
 from holdfast.tickets.issued import Codes, PrintedTicket, Standing, TicketShow
 from holdfast.tickets.qr import svg
-from holdfast.web.page_tokens import PAGE_TOKENS
-from holdfast.web.responses import answer, read
+from holdfast.web.responses import PAGE_TOKENS, answer, read
 from holdfast.web.routing import RouteTable
 
 TIPS = {

@@ -15,8 +15,7 @@ from holdfast.bookings import Booking, public_id
 from holdfast.catalogue import Catalogue
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.postgres import Postgres
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries
 from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.errors import BadCode, NoSuchTicket, ResendMax
 from holdfast.tickets.fonts import Printer

@@ -16,8 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.accounts import Email
-from holdfast.engines.postgres import Postgres, Transaction
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries, Transaction
 from holdfast.tickets.errors import (
     NoSuchTicket,
     NothingToTakeBack,

@@ -1,1 +1,1 @@
-"""What all HTTP has in common: routes as data, answers, problems, keys, the API document, health."""
+"""HTTP: the ASGI application, routing, authentication, responses, problems, idempotency, OpenAPI, health."""

@@ -26,8 +26,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from starlette.responses import Response
 
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.postgres import Postgres
-from holdfast.engines.sql import Queries
+from holdfast.engines.postgres import Postgres, Queries
 from holdfast.errors import BadKey, KeyReused, StillProcessing
 
 Q = Queries("holdfast.web")

@@ -7,6 +7,7 @@ that it never becomes a 500 further down.
 
 import re
 from collections.abc import Mapping
+from importlib import resources
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -34,6 +35,10 @@ NO_BODY = frozenset({204, 304})
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}  # one per type, built at its first use
 _lists: dict[type, frozenset[str]] = {}  # the same
 _encode = msgspec.json.Encoder().encode
+
+
+_FILE = resources.files("holdfast.web") / "static" / "page_tokens.css"
+PAGE_TOKENS = _FILE.read_text(encoding="utf-8")
 
 
 class Answer(Response):

@@ -51,7 +51,6 @@ from holdfast.payments.gateways.razorpay_objects import (
     RazorpayPaymentList,
     RazorpayRefund,
     RazorpayRefundList,
-    RazorpayWebhooks,
     build_charge,
     build_listed_payment,
     build_receipt,
@@ -61,6 +60,7 @@ from holdfast.payments.gateways.razorpay_objects import (
     is_signed,
     refund_token,
 )
+from holdfast.payments.gateways.razorpay_webhooks import RazorpayWebhooks
 
 log = structlog.get_logger(__name__)
 R = TypeVar("R", bound=msgspec.Struct)

@@ -11,21 +11,18 @@ One order per key; the payer tries as often as they like on Razorpay's page, and
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from holdfast.payments.gateway import BadWebhook, Charge, GatewayAnswer, ListedPayment, RefundResult, Webhook
+from holdfast.payments.gateway import Charge, GatewayAnswer, ListedPayment, RefundResult
 
 KEY = "holdfast_key"
 REFUND_KEY = "holdfast_refund"
 CALLED_OFF = "holdfast_called_off"
 RECEIPT_MAX = 40  # characters
-AHEAD_S = 300
-RETRIED_S = 25 * 3600  # an event is sent again for a day, always with the time at which it happened
 
 Notes = dict[str, Any] | list[Any]  # no notes are an empty list
 
@@ -142,71 +139,3 @@ def build_refund_result(refund: RazorpayRefund) -> RefundResult:
 def is_signed(text: bytes, signature: bytes, secrets: Sequence[str]) -> bool:
     good = [hmac.new(secret.encode(), text, hashlib.sha256).hexdigest().encode() for secret in secrets]
     return any(hmac.compare_digest(one, signature) for one in good)
-
-
-class PaymentPart(msgspec.Struct):
-    entity: RazorpayPayment
-
-
-class OrderPart(msgspec.Struct):
-    entity: RazorpayOrder
-
-
-class Payload(msgspec.Struct):
-    payment: PaymentPart | None = None
-    order: OrderPart | None = None
-
-
-class RazorpayEvent(msgspec.Struct):
-    event: str
-    entity: str
-    account_id: str
-    created_at: int
-    payload: Payload
-
-
-EVENT = msgspec.json.Decoder(RazorpayEvent)
-
-
-@dataclass(frozen=True, repr=False)  # no repr: it would print the secrets
-class RazorpayWebhooks:
-    secrets: tuple[str, ...]  # several while one follows another
-    mode: str
-    account: str  # empty: not compared
-    bytes_max: int
-
-    def read(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Webhook:
-        if len(raw) > self.bytes_max:
-            raise BadWebhook("oversize")
-        if not is_signed(raw, headers.get(b"x-razorpay-signature", b""), self.secrets):
-            raise BadWebhook("signature")
-        try:
-            envelope = EVENT.decode(raw)
-        except (msgspec.MsgspecError, ValueError, RecursionError):  # not JSON, not UTF-8, bottomless
-            raise BadWebhook("malformed") from None
-        if envelope.entity != "event":
-            raise BadWebhook("malformed")
-        if self.account and envelope.account_id != self.account:
-            raise BadWebhook("account")
-        if envelope.created_at < now - RETRIED_S:
-            raise BadWebhook("stale")
-        if envelope.created_at > now + AHEAD_S:
-            raise BadWebhook("future")
-        return build_webhook(envelope, raw, self.mode)
-
-
-def build_webhook(envelope: RazorpayEvent, raw: bytes, mode: str) -> Webhook:
-    payment = envelope.payload.payment.entity if envelope.payload.payment else None
-    order = envelope.payload.order.entity if envelope.payload.order else None
-    about = payment or order
-    return Webhook(
-        # Not x-razorpay-event-id: that header is not signed, and a replayed body can carry another one.
-        event_id=f"sha256_{hashlib.sha256(raw).hexdigest()}",
-        kind=envelope.event,
-        # A payment's notes come from the payer's browser. Only the order's are ours.
-        key=order.key if order else None,
-        reference=order.id if order else payment.order_id if payment else None,
-        amount_minor=about.amount if about else None,
-        currency=about.currency.upper() if about else None,
-        mode=mode,
-    )

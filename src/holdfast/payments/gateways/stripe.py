@@ -44,12 +44,12 @@ from holdfast.payments.gateways.stripe_objects import (
     StripeFailure,
     StripeIntent,
     StripeRefund,
-    StripeWebhooks,
     build_charge,
     build_listed_payment,
     build_refund_result,
     build_refusal,
 )
+from holdfast.payments.gateways.stripe_webhooks import StripeWebhooks
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class StripeGateway:
             if intent is None:
                 return Charge(answer=GatewayAnswer.ABSENT)
             if intent.is_refused and intent.last_payment_error is not None:
-                # The payer's browser may have its secret and try another card: no is payload when it cannot.
+                # The payer's browser may still try another card with its secret: a NO is final only when it cannot.
                 if (after := await self._cancel(intent)).answer is GatewayAnswer.YES:
                     return build_refusal(intent.last_payment_error, intent.id)
                 return Charge(answer=GatewayAnswer.UNKNOWN, reference=after.reference)

@@ -22,18 +22,7 @@ from PIL import Image
 from holdfast.accounts import LANGUAGES
 from holdfast.accounts.account import choose_language
 from holdfast.accounts.api import LocaleBody
-from holdfast.notifications.compose import SAMPLE, load_templates, sample_html, sample_message
-from holdfast.notifications.message import (
-    ComposedMessage,
-    MailHeaders,
-    build_mail,
-    build_message_id,
-    compose_message,
-    format_moment,
-    leaf_parts,
-    render_text,
-    to_one_line,
-)
+from holdfast.notifications.message_data import SAMPLE, load_templates, sample_html, sample_message
 from holdfast.notifications.notice import (
     CONSUMED_KINDS,
     PAUSES_S,
@@ -43,6 +32,17 @@ from holdfast.notifications.notice import (
     NoticeKind,
     build_notice,
     channels_for,
+)
+from holdfast.notifications.render import (
+    ComposedMessage,
+    MailHeaders,
+    build_mail,
+    build_message_id,
+    compose_message,
+    format_moment,
+    leaf_parts,
+    render_text,
+    to_one_line,
 )
 from holdfast.outbox import (
     KINDS,

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.bookings import Booking, BookingState
-from holdfast.checkin.verdict import Way
+from holdfast.checkin.scan import Way
 from holdfast.engines.postgres import require_row
 from holdfast.holds import SeatsTaken
 from holdfast.holds.jobs import SaleJobs

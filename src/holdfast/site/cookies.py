@@ -1,10 +1,13 @@
-"""Cookies, the locale and the origin of a browser's request. No I/O."""
+"""Cookies of a browser's request: the session, the language, the city; and where the request comes from."""
 
 from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from holdfast.accounts import LANGUAGES, choose_language
+from starlette.requests import Request
+
+from holdfast.accounts import LANGUAGES, Session, choose_language
+from holdfast.web.routing import get_app
 
 SESSION = "holdfast"  # proxies must not cache responses to requests with this cookie
 LANGUAGE = "holdfast_language"
@@ -70,3 +73,27 @@ def safe_path(path: str, otherwise: str = "/") -> str:
     """A path on this site to return to; anything else is replaced by `otherwise`."""
     fine = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if fine and "\\" not in path and len(path) <= 1000 else otherwise
+
+
+def get_cookies(request: Request) -> dict[str, str]:
+    """Read once a request."""
+    state = request.scope["state"]
+    if "cookies" not in state:
+        state["cookies"] = parse_cookies(state["headers"].get(b"cookie"))
+    found: dict[str, str] = state["cookies"]
+    return found
+
+
+def get_city(request: Request) -> str | None:
+    """The slug of the city from the cookie; the city may no longer exist."""
+    return get_cookies(request).get(CITY) or None
+
+
+async def get_session(request: Request) -> Session | None:
+    """Loaded once per request; None for a missing, broken or expired cookie."""
+    state = request.scope["state"]
+    if "session" not in state:
+        cookie = get_cookies(request).get(SESSION)
+        state["session"] = await get_app(request).sessions.visit(cookie) if cookie else None
+    session: Session | None = state["session"]
+    return session

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.payments.gateway import BadWebhook, Webhook
-from holdfast.payments.gateways.stripe_objects import StripeWebhooks
+from holdfast.payments.gateways.stripe_webhooks import StripeWebhooks
 
 NOW = 1_800_000_000
 SECRET, NEXT_SECRET, STRANGER = "whsec_ours", "whsec_next", "whsec_theirs"

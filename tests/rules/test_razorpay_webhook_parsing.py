@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.payments.gateway import BadWebhook, Webhook
-from holdfast.payments.gateways.razorpay_objects import RETRIED_S, RazorpayWebhooks
+from holdfast.payments.gateways.razorpay_webhooks import RETRIED_S, RazorpayWebhooks
 
 NOW = 1_800_000_000
 SECRET, NEXT_SECRET, OF_TEST_MODE = "ours and ours alone", "the next one", "of the test mode"

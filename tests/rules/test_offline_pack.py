@@ -24,7 +24,7 @@ from holdfast.checkin.offline import (
     open_pack,
     seal_pack,
 )
-from holdfast.checkin.verdict import OfflineScan, Verdict, Way
+from holdfast.checkin.scan import OfflineScan, Verdict, Way
 from holdfast.tickets import Codes, Ticket, TicketKey, phone_secret, show_secret
 from holdfast.tickets.ticket import fixed_code, live_code
 

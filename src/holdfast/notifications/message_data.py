@@ -14,7 +14,8 @@ from holdfast.catalogue import Catalogue
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.layouts import Layout
-from holdfast.notifications.message import (
+from holdfast.notifications.notice import Channel, DueNotice, NoticeKind
+from holdfast.notifications.render import (
     Attachment,
     ComposedMessage,
     MailHeaders,
@@ -28,7 +29,6 @@ from holdfast.notifications.message import (
     parse_sender,
     render_html,
 )
-from holdfast.notifications.notice import Channel, DueNotice, NoticeKind
 from holdfast.notifications.senders import OutgoingMessage
 from holdfast.notifications.store import Q
 from holdfast.tickets import (
