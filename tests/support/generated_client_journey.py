@@ -12,8 +12,8 @@ import uuid
 from typing import Any
 
 from holdfast_client import AuthenticatedClient, Client  # type: ignore[import-not-found]
-from holdfast_client.api.payments import pay  # type: ignore[import-not-found]
-from holdfast_client.api.people import create_account, get_account, log_in  # type: ignore[import-not-found]
+from holdfast_client.api.accounts import create_account, get_account, log_in  # type: ignore[import-not-found]
+from holdfast_client.api.payments import pay_booking  # type: ignore[import-not-found]
 from holdfast_client.api.sale import hold_seats  # type: ignore[import-not-found]
 from holdfast_client.api.tickets import get_ticket, list_booking_tickets  # type: ignore[import-not-found]
 from holdfast_client.models import (  # type: ignore[import-not-found]
@@ -44,7 +44,7 @@ def main(address: str, show: int, seats: list[str]) -> None:
     retried = hold_seats.sync(show, client=client, body=wish, idempotency_key=key)
     late = hold_seats.sync(show, client=client, body=wish, idempotency_key=str(uuid.uuid4()))
     assert isinstance(late, Problem)
-    paid = pay.sync(held.booking_id, client=client, body=PayBody(method="tok_ok"))
+    paid = pay_booking.sync(held.booking_id, client=client, body=PayBody(method="tok_ok"))
     tickets = list_booking_tickets.sync(held.booking_id, client=client).tickets
     ticket = get_ticket.sync(tickets[0].ticket_id, client=client)
     printed = {

@@ -1,1 +1,1 @@
-"""PostgreSQL and Redis clients, batches, leases, jobs, metrics, migrations and buses. Knows nothing about ticketing."""
+"""PostgreSQL and Redis clients, batches, leases, jobs, metrics, migrations, buses: no ticketing here."""

@@ -108,7 +108,7 @@ class StripeGateway:
             if intent is None:
                 return Charge(answer=GatewayAnswer.ABSENT)
             if intent.is_refused and intent.last_payment_error is not None:
-                # The payer's browser may still try another card with its secret: a NO is final only when it cannot.
+                # The payer's browser may still try another card: a NO is final only when it cannot.
                 if (after := await self._cancel(intent)).answer is GatewayAnswer.YES:
                     return build_refusal(intent.last_payment_error, intent.id)
                 return Charge(answer=GatewayAnswer.UNKNOWN, reference=after.reference)
