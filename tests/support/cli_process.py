@@ -87,7 +87,12 @@ async def start_demo(data: Path, *words: str) -> Demo:
     process = await start_holdfast("demo", "--json", "--port", "0", "--data", str(data), *words)
     assert process.stdout is not None
     assert process.stderr is not None
-    line = await asyncio.wait_for(process.stdout.readline(), 60)
+    try:
+        line = await asyncio.wait_for(process.stdout.readline(), 60)
+    except TimeoutError:  # on a machine too busy to start it: no process stays behind
+        process.terminate()
+        await process.wait()
+        raise
     if not line:
         pytest.fail((await process.stderr.read()).decode())
     return Demo(process, data, json.loads(line))
