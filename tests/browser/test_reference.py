@@ -21,7 +21,7 @@ async def test_a_token_and_try_it_out_call_the_running_server(page: Page, house:
     await page.get_by_label("auth-bearer-value").fill(fan.token)
     await page.get_by_role("button", name="Apply credentials").click()
     await page.locator(".auth-btn-wrapper").get_by_role("button", name="Close").click()
-    operation = page.locator("#operations-people-get_account")
+    operation = page.locator("#operations-accounts-get_account")
     await operation.locator(".opblock-summary-control").click()
     await operation.get_by_role("button", name="Execute").click()
 

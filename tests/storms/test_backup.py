@@ -176,7 +176,7 @@ class TestRefused:
 
         code, _, complaint = await backup("create", str(made), "--data", str(stage.folder.path))
 
-        assert (code, "is there already" in complaint) == (2, True)
+        assert (code, "exists already" in complaint) == (2, True)
         assert bytes_of(made) == before
 
     async def test_a_data_folder_that_is_not_empty_is_not_restored_into(
@@ -207,4 +207,4 @@ class TestRefused:
 
         code, _, complaint = await backup("verify", str(half))
 
-        assert (code, "not whole" in complaint) == (2, True)
+        assert (code, "is incomplete" in complaint) == (2, True)
