@@ -190,10 +190,10 @@ def test_every_effect_has_a_story_that_crashes_there() -> None:
 
 
 def effects() -> set[str]:
-    """The names of crash_points("…") in the package; names built at run time, from their parts."""
+    """The names of fault_points("…") in the package; names built at run time, from their parts."""
     found: set[str] = set()
     for module in package().values():
-        for name in re.findall(r'crash_points\(f?"([^"]+)"\)', module.text):
+        for name in re.findall(r'fault_points\(f?"([^"]+)"\)', module.text):
             found |= MADE[name]() if "{" in name else {name}
     return found
 
@@ -205,13 +205,13 @@ def words(pattern: str, *modules: str) -> set[str]:
 
 MADE = {
     "webhook.{effect}": lambda: {
-        f"webhook.{one}" for one in words(r'_fetch\(\s*"(\w+)"', "payments.webhooks.store")
+        f"webhook.{one}" for one in words(r'_fetch\(\s*"(\w+)"', "payments.webhooks")
     },
     "ledger.{effect}": lambda: {f"ledger.{one}" for one in words(r'_fetch\(\s*"(\w+)"', "payments.store")},
     "ledger.{step}": lambda: {f"ledger.{one}" for one in ("charge", "look_up", "call_off", "watch")},
     "gateway.{step}": lambda: {f"gateway.{one}" for one in ("charge", "look_up", "call_off", "watch")},
     # Seats that an organiser blocks involve no payment.
-    "map.{parts[0].what}": lambda: (
-        {f"map.{one}" for one in words(r'Part\("(\w+)"')} - {"map.block", "map.unblock"}
+    "map.{settlements[0].action}": lambda: (
+        {f"map.{one}" for one in words(r'Settlement\(\s*"(\w+)"')} - {"map.block", "map.unblock"}
     ),
 }
