@@ -48,7 +48,7 @@ class TestConflicts:
         assert judge(admitted(5, edition), ticket, []).why == why
 
     def test_a_rejection_contradicts_nothing(self) -> None:
-        """The device turned the visitor away: nobody is inside who should not be."""
+        """The device turned the visitor away: no visitor without a ticket is inside."""
         history = [PastScan(1, ADMITTED, at(0))]
 
         assert judge(UploadedClaim(USED, at(5), 2), TICKET, history).why is None
@@ -67,7 +67,7 @@ class TestConflicts:
 
 
 class TestRivals:
-    def test_an_admission_that_was_taken_back_is_no_rival(self) -> None:
+    def test_an_undone_admission_is_not_a_rival(self) -> None:
         assert find_rival(at(5), [PastScan(1, ADMITTED, at(0), is_undone=True)]) is None
 
     @pytest.mark.parametrize(("out", "is_rival"), [(3, False), (5, False), (0, True), (6, True)])

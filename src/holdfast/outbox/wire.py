@@ -36,7 +36,7 @@ def to_json(fact: Fact) -> bytes:
 
 
 def from_json(text: bytes | str) -> Fact:
-    """Whatever a newer program added to it is left aside. Raises msgspec.DecodeError for what is no fact."""
+    """Fields of newer programs are ignored. Raises msgspec.DecodeError for anything that is not a fact."""
     wire = _read_wire(text)
     return Fact(
         id=wire.id,

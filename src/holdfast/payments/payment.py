@@ -101,11 +101,11 @@ class Payment(Struct, frozen=True, gc=False, kw_only=True):
     def has_ended(self) -> bool:
         return self.step in ENDS
 
-    def time(self, now_s: float, let_go_s: int) -> DeadlineStatus:
+    def time(self, now_s: float, grace_s: int) -> DeadlineStatus:
         left_s = self.left_ms / 1000 - (now_s - self.read_at_s)
         if left_s > 0:
             return DeadlineStatus.LEFT
-        return DeadlineStatus.UP if left_s > -let_go_s else DeadlineStatus.LONG_UP
+        return DeadlineStatus.UP if left_s > -grace_s else DeadlineStatus.LONG_UP
 
 
 def parse_payment_key(key: str) -> tuple[int, int, int] | None:
