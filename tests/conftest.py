@@ -11,6 +11,7 @@ from typing import Any
 
 import asyncpg
 import httpx2
+import hypothesis
 import pytest
 import uvicorn
 
@@ -28,6 +29,9 @@ from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
 ALONE = {Path(__file__).parent / folder for folder in ("storms", "browser")}  # many processes, real clocks
+# No time limit per example: a busy machine is not a failure, and speed is measured in bench/.
+hypothesis.settings.register_profile("holdfast", deadline=None)
+hypothesis.settings.load_profile("holdfast")
 
 
 @pytest.hookimpl(tryfirst=True)
