@@ -79,15 +79,15 @@ async def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     async with start_demo() as demo, chromium() as browser:
         await create_guests(demo)
-        async with open_visitor(browser, demo, "desktop", **DESKTOP) as camera:
+        async with open_sessionor(browser, demo, "desktop", **DESKTOP) as camera:
             await look_around(camera)
             await look_at_stadium(camera, demo)
             await buy(camera, demo)
-        async with open_visitor(browser, demo, "phone", **PHONE) as camera:
+        async with open_sessionor(browser, demo, "phone", **PHONE) as camera:
             await look_around(camera)
             await look_at_stadium(camera, demo)
             await buy(camera, demo)
-        async with open_visitor(browser, demo, "phone-hindi", **PHONE, locale="hi-IN") as camera:
+        async with open_sessionor(browser, demo, "phone-hindi", **PHONE, locale="hi-IN") as camera:
             await look_at_home(camera)
     total = sum(each.stat().st_size for each in PICTURES.glob("*.png"))
     print(f"{'all':32} {total / 1000:5.0f} kB")
@@ -150,7 +150,7 @@ async def run_guest(demo: Demo, show: int, number: int, *, pays: bool, section: 
 
 
 @asynccontextmanager
-async def open_visitor(browser: Browser, demo: Demo, kind: str, **given: Any) -> AsyncIterator[Camera]:
+async def open_sessionor(browser: Browser, demo: Demo, kind: str, **given: Any) -> AsyncIterator[Camera]:
     how = {"locale": "en-GB", "timezone_id": "Asia/Kolkata", **given}
     context = await browser.new_context(base_url=demo.url, reduced_motion="reduce", **how)
     context.set_default_timeout(WAIT_MS)

@@ -36,7 +36,7 @@ async def sent(browser: httpx2.AsyncClient, path: str, **fields: str) -> httpx2.
 
 async def whose(app: App, browser: httpx2.AsyncClient) -> Session | None:
     cookie = browser.cookies.get(COOKIE)
-    return await app.sessions.visit(cookie) if cookie else None
+    return await app.sessions.load(cookie) if cookie else None
 
 
 async def a_guest(app: App, browser: httpx2.AsyncClient) -> Session:
@@ -81,7 +81,7 @@ async def test_a_guest_that_signs_up_stays_the_same_account_with_a_new_cookie(
     assert visit is not None
     assert (visit.account_id, visit.is_guest) == (guest.account_id, False)
     assert browser.cookies[COOKIE] != planted
-    assert await app.sessions.visit(planted) is None, "a cookie planted before is worth nothing after"
+    assert await app.sessions.load(planted) is None, "a cookie planted before is worth nothing after"
 
 
 async def test_holds_of_a_guest_move_to_the_account_it_signs_in_to(
@@ -178,7 +178,7 @@ async def test_after_signing_out_the_cookie_is_anonymous(app: App, browser: http
     answer = await sent(browser, "/sign-out")
     assert answer.status_code == 303
     assert COOKIE not in browser.cookies
-    assert await app.sessions.visit(copied) is None
+    assert await app.sessions.load(copied) is None
 
 
 @pytest.mark.parametrize("path", ["/sign-up", "/sign-in", "/sign-out", "/language"])

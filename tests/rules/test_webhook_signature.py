@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from holdfast.engines.backoff import pause_after
+from holdfast.engines.row_lease import pause_after
 from holdfast.webhooks_out.delivery import PAUSES_S, build_headers, format_secret, sign
 
 SECRETS = st.binary(min_size=24, max_size=64)

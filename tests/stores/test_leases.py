@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.engines.backoff import Lease, pause_after
 from holdfast.engines.leases import LeasedBatch, LeaseQueue, LeaseTable
 from holdfast.engines.postgres import Postgres, Queries, Row
+from holdfast.engines.row_lease import Lease, pause_after
 
 Q = Queries("tests.stores", "leases")
 LEASE_S = 60.0

@@ -80,7 +80,7 @@ async def create_account(request: Request) -> Response:
     asks for (Accept-Language), if it is supported; `PUT /me/locale` chooses another.
     """
     body = read(SignUpBody, await request.body())
-    signed_in = await people(request).sign_up(
+    signed_in = await _accounts(request).sign_up(
         email=body.email,
         password=body.password,
         name=body.name.strip(),
@@ -103,7 +103,7 @@ async def log_in(request: Request) -> Response:
     account from one address, wait as long as Retry-After says.
     """
     body = read(LogInBody, await request.body())
-    signed_in = await people(request).log_in(
+    signed_in = await _accounts(request).log_in(
         email=body.email, password=body.password, address=address(request)
     )
     return answer(200, signed_in_page(request, signed_in), NO_STORE)
@@ -124,7 +124,7 @@ async def refresh_tokens(request: Request) -> Response:
     same Idempotency-Key.
     """
     body = read(RefreshBody, await request.body())
-    signed_in = await people(request).refresh(body.refresh_token)
+    signed_in = await _accounts(request).refresh(body.refresh_token)
     return answer(200, signed_in_page(request, signed_in), NO_STORE)
 
 
@@ -136,14 +136,14 @@ async def log_out(request: Request) -> Response:
 
     Doing so again gives the same answer. Other processes notice within seconds.
     """
-    await people(request).log_out(request.headers.get("authorization"))
+    await _accounts(request).log_out(request.headers.get("authorization"))
     return answer(204)
 
 
 @routes.get("/me", answers={200: AccountPage}, role=Role.FAN)
 async def get_account(request: Request) -> Response:
     """The account that is signed in."""
-    account = await people(request).account(get_caller(request).account_id)
+    account = await _accounts(request).account(get_caller(request).account_id)
     if account is None:
         raise TokenInvalid
     return answer(200, account_page(account), NO_STORE)
@@ -153,7 +153,7 @@ async def get_account(request: Request) -> Response:
 async def set_locale(request: Request) -> Response:
     """Choose the language we write to you in."""
     body = read(LocaleBody, await request.body())
-    account = await people(request).set_locale(get_caller(request).account_id, body.locale)
+    account = await _accounts(request).set_locale(get_caller(request).account_id, body.locale)
     if account is None:
         raise TokenInvalid
     return answer(200, account_page(account), NO_STORE)
@@ -170,7 +170,7 @@ async def set_locale(request: Request) -> Response:
 async def change_password(request: Request) -> Response:
     """Change the password. Every other session of the account ends."""
     body = read(PasswordBody, await request.body())
-    await people(request).change_password(
+    await _accounts(request).change_password(
         get_caller(request),
         current=body.current_password,
         new=body.new_password,
@@ -179,7 +179,7 @@ async def change_password(request: Request) -> Response:
     return answer(204)
 
 
-def people(request: Request) -> Accounts:
+def _accounts(request: Request) -> Accounts:
     store: Accounts = get_app(request).accounts
     return store
 

@@ -57,15 +57,15 @@ class Session:
 
 
 class Sessions:
-    def __init__(self, postgres: Postgres, people: Accounts, config: Config) -> None:
+    def __init__(self, postgres: Postgres, accounts: Accounts, config: Config) -> None:
         self._postgres = postgres
-        self._people = people
+        self._accounts = accounts
         self._config = config
         self._look: Batcher[bytes, Session | None] = Batcher(
             self._visits, batch_max=config.batch_max, waiting_max=config.waiting_max
         )
 
-    async def visit(self, cookie: str) -> Session | None:
+    async def load(self, cookie: str) -> Session | None:
         """The session of this cookie; None: unknown or expired."""
         return await self._look(digest(cookie))
 
@@ -75,47 +75,47 @@ class Sessions:
 
     async def open_guest(self, locale: str, address: str = "") -> str:
         """A guest, and the cookie that speaks for it; TooManyRequests where one address opens very many."""
-        await self._people.count_guest(address)
+        await self._accounts.count_guest(address)
         async with self._postgres.transaction() as tx:
             row = require_row(
                 await tx.fetchrow(Q.add_guest, guest_email(secrets.token_hex(12)), GUEST_NAME, locale)
             )
             return await self._cookie(tx, row["id"])
 
-    async def name_guest(self, visit: Session, *, email: str, name: str) -> None:
+    async def name_guest(self, session: Session, *, email: str, name: str) -> None:
         """Set the address for a guest's mail. An account with that address is not involved."""
-        await self._postgres.execute(Q.name_guest, visit.account_id, normal_email(email), name)
+        await self._postgres.execute(Q.name_guest, session.account_id, normal_email(email), name)
 
     async def log_in(self, *, email: str, password: str, address: str, guest: Session | None) -> str:
         """The cookie of the account; what the guest held before is the account's from now on."""
-        account_id = await self._people.known(email=email, password=password, address=address)
+        account_id = await self._accounts.known(email=email, password=password, address=address)
         async with self._postgres.transaction() as tx:
             if guest is not None and guest.is_guest:
                 await tx.execute(Q.take_guest, guest.account_id, account_id)
             cookie = await self._cookie(tx, account_id)
         if guest is not None:
-            await self._people.end_session(guest.session_id)
+            await self._accounts.end_session(guest.session_id)
         return cookie
 
     async def sign_up(
         self, *, email: str, password: str, name: str, locale: str, guest: Session | None
     ) -> str:
         """A new account; a guest becomes one and keeps what it has."""
-        hashed = await self._people.hashed(password)
+        hashed = await self._accounts.hashed(password)
         async with self._postgres.transaction() as tx:
             if guest is not None and guest.is_guest:
                 row = await self._become(tx, guest, normal_email(email), name, hashed)
             else:
-                row = await self._people.add(tx, email=email, name=name, hashed=hashed, locale=locale)
+                row = await self._accounts.add(tx, email=email, name=name, hashed=hashed, locale=locale)
             if row is None:
                 raise EmailTaken
             cookie = await self._cookie(tx, row["id"])
         if guest is not None:
-            await self._people.end_session(guest.session_id)
+            await self._accounts.end_session(guest.session_id)
         return cookie
 
-    async def log_out(self, visit: Session) -> None:
-        await self._people.end_session(visit.session_id)
+    async def log_out(self, session: Session) -> None:
+        await self._accounts.end_session(session.session_id)
 
     async def _become(self, tx: Transaction, guest: Session, email: str, name: str, hashed: str) -> Any:
         try:
@@ -124,7 +124,7 @@ class Sessions:
             raise EmailTaken from None
 
     async def _cookie(self, tx: Transaction, account_id: int) -> str:
-        session_id = await self._people.open_visit(tx, account_id)
+        session_id = await self._accounts.open_session(tx, account_id)
         cookie = secrets.token_urlsafe(COOKIE_BYTES)
         await tx.execute(Q.add_cookie, digest(cookie), session_id)
         return cookie

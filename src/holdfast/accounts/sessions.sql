@@ -24,7 +24,7 @@ INSERT INTO account (email, name, locale)
   RETURNING id, email, name, role::text, version, created_at, locale;
 
 -- name: name_guest
--- Where letters go, and to whom. Only a guest's: an account has an address that is its own.
+-- The address and name for mail to a guest. Accounts have their own address.
    UPDATE account
       SET contact_email = $2, name = $3
     WHERE id = $1

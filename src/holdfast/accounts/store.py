@@ -106,7 +106,7 @@ class Accounts:
         )
 
     async def open(self) -> None:
-        """Make the first signing key if there is none, and read who is revoked."""
+        """Creates the first signing key if none exists, and loads the revocation list."""
         async with self._postgres.transaction() as tx:
             await tx.execute(Q.lock_signing_keys)
             if not await tx.fetch(Q.signing_keys):
@@ -126,7 +126,7 @@ class Accounts:
     async def catch_up(self) -> int:
         """A job of every web process: read the signing keys, and who was revoked by other processes.
 
-        While the ledger is down it asks every second, so that people are let in again soon after its return.
+        While PostgreSQL is down it polls every second, so that sign-in works again soon after its return.
         """
         try:
             await self._read_trust()
@@ -304,7 +304,7 @@ class Accounts:
             ids.update((row["email"], row["id"]) for row in rows)
         return [ids[normal_email(a.email)] for a in accounts]
 
-    async def open_visit(self, tx: Transaction, account_id: int) -> int:
+    async def open_session(self, tx: Transaction, account_id: int) -> int:
         """A session, in the caller's transaction; its number."""
         session_id: int = await tx.fetchval(Q.open_session, account_id, self._config.refresh_ttl_s)
         await tx.execute(Q.end_surplus_sessions, account_id, self._config.sessions_max)
@@ -314,7 +314,7 @@ class Accounts:
         await self._end_session(session_id, "logout")
 
     async def _open_session(self, tx: Transaction, account: Account) -> SignedIn:
-        return await self._signed_in(tx, account, await self.open_visit(tx, account.account_id))
+        return await self._signed_in(tx, account, await self.open_session(tx, account.account_id))
 
     async def _signed_in(self, tx: Transaction, account: Account, session_id: int) -> SignedIn:
         refresh_token = secrets.token_urlsafe(REFRESH_TOKEN_BYTES)

@@ -35,7 +35,7 @@ LOOKS_MAX = 2
 
 
 async def audit(
-    postgres: Postgres, ledger: Bookings, claims: Claims | None = None, gateway: Gateway | None = None
+    postgres: Postgres, bookings: Bookings, claims: Claims | None = None, gateway: Gateway | None = None
 ) -> Report:
     """With `claims`, the map of every show with something on it is compared with the ledger too.
 
@@ -55,7 +55,7 @@ async def audit(
     if gateway is not None:
         report.note(GATEWAY_CHECK, await gateway_violations(postgres, gateway))
     if claims is not None:
-        report.note("map_equals_ledger", await _map_violations(postgres, ledger, claims))
+        report.note("map_equals_ledger", await _map_violations(postgres, bookings, claims))
     metrics.set("oversold_seats", report.checks["one_owner_per_seat"])
     return report
 
@@ -72,15 +72,15 @@ async def shows_on_the_map(postgres: Postgres) -> list[int]:
     return [row["show_id"] for row in await postgres.fetch(Q.shows_on_the_map)]
 
 
-async def _map_violations(postgres: Postgres, ledger: Bookings, claims: Claims) -> list[Violation]:
+async def _map_violations(postgres: Postgres, bookings: Bookings, claims: Claims) -> list[Violation]:
     """Shows without a map are skipped: their map is built from the ledger on the first request."""
     shows = await shows_on_the_map(postgres)
-    found = {show_id: await _differences(show_id, ledger, claims) for show_id in shows}
+    found = {show_id: await _differences(show_id, bookings, claims) for show_id in shows}
     for _ in range(LOOKS_MAX - 1):
         if any(found.values()):
             await asyncio.sleep(SETTLE_S)
         for show_id in [show_id for show_id, seen in found.items() if seen]:
-            found[show_id] &= await _differences(show_id, ledger, claims)
+            found[show_id] &= await _differences(show_id, bookings, claims)
     return [
         Violation("map_equals_ledger", show_id, str(difference))
         for show_id, seen in found.items()
@@ -88,11 +88,11 @@ async def _map_violations(postgres: Postgres, ledger: Bookings, claims: Claims) 
     ]
 
 
-async def _differences(show_id: int, ledger: Bookings, claims: Claims) -> set[MapDifference]:
+async def _differences(show_id: int, bookings: Bookings, claims: Claims) -> set[MapDifference]:
     pool = await claims.read(show_id, with_claims=True)
     if not isinstance(pool, PoolMap):
         return set()
-    return set(differences(pool, await ledger.live_bookings(show_id)))
+    return set(differences(pool, await bookings.live_bookings(show_id)))
 
 
 # Each with what it allows, in seconds, where it is about time.

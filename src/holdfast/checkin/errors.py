@@ -9,7 +9,7 @@
     ├── NotAGateAccount     422  a pass for a person needs an account of the role gate
     ├── NothingToUndo       409  not the last thing that happened with the ticket, or too long ago
     ├── ScanIdUsed          409  the device has used this scan_id for something else
-    └── SearchMax           429  looked people up as often as one may in a minute
+    └── SearchMax           429  too many searches by name in a minute
 
 A refused ticket is not an error here: the verdict is the response.
 """
@@ -87,7 +87,7 @@ class ScanIdUsed(Refusal):
 
 
 class SearchMax(Refusal):
-    """This pass has looked people up as often as one may in a minute.
+    """This pass has too many searches by name in a minute.
 
     Scan the ticket, or wait as long as Retry-After says.
     """

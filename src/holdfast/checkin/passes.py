@@ -145,9 +145,9 @@ class SignedInPass:
 
 
 class Passes:
-    def __init__(self, postgres: Postgres, people: Accounts) -> None:
+    def __init__(self, postgres: Postgres, accounts: Accounts) -> None:
         self._postgres = postgres
-        self._people = people
+        self._accounts = accounts
 
     async def make(self, organiser_id: int | None, new: NewPass) -> tuple[PassPage, str | None]:
         """The pass, and its code, which is shown only once; None: an account signs in with its password."""
@@ -194,7 +194,7 @@ class Passes:
         if row is None:
             raise BadPassCode
         caller = Caller(row["account_id"], Role.GATE, session_id=0)
-        return SignedInPass(row["id"], self._people.access_token(caller))
+        return SignedInPass(row["id"], self._accounts.access_token(caller))
 
     async def bind_device(self, pass_id: int, device_key: bytes) -> None:
         if await self._postgres.fetchval(Q.bind_device, pass_id, device_key) is None:
@@ -208,7 +208,7 @@ class Passes:
                 raise NotAGateAccount
             return int(known)
         email = f"{secrets.token_hex(12)}@gate.invalid"
-        (account_id,) = await self._people.add_many([NewAccount(email, new.name, Role.GATE)])
+        (account_id,) = await self._accounts.add_many([NewAccount(email, new.name, Role.GATE)])
         return account_id
 
 

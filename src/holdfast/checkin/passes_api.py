@@ -1,4 +1,4 @@
-"""/admin/gate-passes, /admin/shows/{show}/door: organisers say who may ask at the door, and how it checks."""
+"""/admin/gate-passes, /admin/shows/{show}/door: which devices may scan, and how codes are checked."""
 
 from starlette.requests import Request
 from starlette.responses import Response

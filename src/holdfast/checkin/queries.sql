@@ -63,7 +63,7 @@ SELECT $1 WHERE (SELECT count(*) FROM gate_search
 RETURNING at;
 
 -- name: search_by_name
--- By the beginning of any word of the name of who has the ticket now.
+-- By a prefix of any word of the current ticket holder's name.
 SELECT issued_ticket.*, account.name
   FROM issued_ticket
   JOIN account_profile AS account ON account.id = coalesce(issued_ticket.owner_id, issued_ticket.booked_by)

@@ -178,7 +178,7 @@ class CheckInStore:
         return await self._postgres.fetch(Q.conflicts, show_id, CONFLICTS_MAX)
 
     async def search(self, standby: ActivePass, words: str) -> list[tuple[IssuedTicket, str]]:
-        """(ticket, name of who has it); by reference where it is one, else by name."""
+        """(ticket, name of its holder): found by booking reference if the text is one, else by name."""
         noted = await self._postgres.fetchval(Q.note_search, standby.pass_id, SEARCHES_PER_MINUTE_MAX)
         if noted is None:
             raise SearchMax(limit=SEARCHES_PER_MINUTE_MAX, retry_after_s=60)

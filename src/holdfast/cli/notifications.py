@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.app import App
     from holdfast.notifications.notice import NoticePage
 
-notices = typer.Typer(help="What people are sent.", no_args_is_help=True)
+notices = typer.Typer(help="Mail and short messages to buyers.", no_args_is_help=True)
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]

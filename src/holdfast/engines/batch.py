@@ -74,7 +74,7 @@ class Batcher(Generic[Item, Result]):
                 size = min(len(self._waiting), self._batch_max)
                 await self._send_one([self._waiting.popleft() for _ in range(size)])
         finally:
-            # Before anybody else runs: who comes after the last look must start a sender, not wait for us.
+            # In the same step as the last check: a caller that arrives after it starts its own sender.
             self._sender = None
 
     async def _send_one(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:

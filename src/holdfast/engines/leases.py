@@ -38,9 +38,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
-from holdfast.engines.backoff import Key, Lease
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres, Queries, Queryable, Row, Transaction, require_row
+from holdfast.engines.row_lease import Key, Lease
 
 log = structlog.get_logger(__name__)
 

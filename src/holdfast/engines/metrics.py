@@ -1,7 +1,7 @@
 """Counters and timings: cheap to add to, summed over all processes of the machine when read.
 
 On the hot path a number is added to a plain dict. A process with a folder (`Meter.share`) writes its sums
-there once a second; /metrics adds up what every process wrote. A dead process' last sums stay, so that a
+there once per second; /metrics adds up what every process wrote. A dead process' last sums stay, so that a
 counter never goes back while the service runs.
 """
 
@@ -62,7 +62,7 @@ HELP = {
     "refunds_by_hand": "refunds that a person must pay, because the gateway would not; should be 0",
     "refunds_waiting": "refunds that are owed and that the gateway has not answered yet",
     "check_ins_total": "scans at the door, by verdict",
-    "door_conflicts_total": "people let in without a network who should not have been, by reason",
+    "door_conflicts_total": "visitors wrongly admitted by offline gates, by reason",
     "notices_total": "notices that came to an end or were put off, by kind and state",
     "notices_queued": "notices to be sent",
     "notices_dead": "notices that a person must look at",

@@ -48,11 +48,11 @@ TICKETS_SHOWN_MAX = 10  # pictures in one message; the PDF has all tickets
 
 class Composer:
     def __init__(
-        self, postgres: Postgres, catalogue: Catalogue, ledger: Bookings, tickets: Tickets, config: Config
+        self, postgres: Postgres, catalogue: Catalogue, bookings: Bookings, tickets: Tickets, config: Config
     ) -> None:
         self._postgres = postgres
         self._catalogue = catalogue
-        self._ledger = ledger
+        self._bookings = bookings
         self._tickets = tickets
         self._config = config
 
@@ -214,7 +214,7 @@ class Composer:
         )
 
     async def _booking(self, due: DueNotice) -> Booking | None:
-        return None if due.number is None else await self._ledger.booking(due.show_id, due.number)
+        return None if due.number is None else await self._bookings.booking(due.show_id, due.number)
 
     async def _seats(self, show_id: int, seats: Any) -> list[SeatName]:
         layout = (await self._catalogue.show_on_sale(show_id)).layout

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.bookings import public_id
-from holdfast.engines.backoff import Lease
+from holdfast.engines.row_lease import Lease
 from holdfast.outbox import (
     BookingConfirmed,
     BookingExpired,

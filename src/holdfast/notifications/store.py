@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from holdfast.config import Config
-from holdfast.engines.backoff import pause_after
 from holdfast.engines.batch import Batcher
 from holdfast.engines.leases import LeaseQueue, LeaseTable
 from holdfast.engines.postgres import Postgres, Queries
+from holdfast.engines.row_lease import pause_after
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.notice import (
     LEASE_S,

@@ -33,9 +33,9 @@ class StoredBlock:
 
 
 class BlockStore:
-    def __init__(self, postgres: Postgres, sales: HoldService) -> None:
+    def __init__(self, postgres: Postgres, holds: HoldService) -> None:
         self._postgres = postgres
-        self._sales = sales
+        self._holds = holds
 
     async def add(
         self, show_id: int, seats: Sequence[int], *, name: str, actor_id: int, release: BlockRelease
@@ -54,7 +54,7 @@ class BlockStore:
         if number is None:
             return tuple(taken)
         (block,) = await self.all(show_id, number)
-        await self._sales.update_map(show_id, Settlement("block", _claim(block, block.seats)))
+        await self._holds.update_map(show_id, Settlement("block", _claim(block, block.seats)))
         return block
 
     async def all(self, show_id: int, number: int | None = None) -> list[StoredBlock]:
@@ -83,7 +83,7 @@ class BlockStore:
             parts = [Settlement("unblock", _claim(block, was))]
             # In one message, so that viewers never see the seats that stay blocked as free.
             parts += [Settlement("block", _claim(block, still_blocked))] if still_blocked else []
-            await self._sales.update_map(show_id, *parts)
+            await self._holds.update_map(show_id, *parts)
         return released
 
     async def release_due(self, limit: int) -> int:

@@ -31,10 +31,10 @@ PLANS_MAX = 64  # packed seat orders: layouts times preferences
 
 class SeatMap:
     def __init__(
-        self, catalogue: Catalogue, ledger: Bookings, claims: Claims, postgres: Postgres, *, fresh_s: float
+        self, catalogue: Catalogue, bookings: Bookings, claims: Claims, postgres: Postgres, *, fresh_s: float
     ) -> None:
         self._catalogue = catalogue
-        self._ledger = ledger
+        self._bookings = bookings
         self._claims = claims
         self._postgres = postgres
         self._snapshots: Cache[int, Snapshot] = Cache(
@@ -70,7 +70,7 @@ class SeatMap:
 
     async def counts_many(self, show_ids: Iterable[int]) -> dict[int, dict[str, int]]:
         """Held, booked and blocked seats by code, for listings: one query for all."""
-        return await self._ledger.counts_many(list(show_ids))
+        return await self._bookings.counts_many(list(show_ids))
 
     async def rebuild(self, show_id: int, reason: str) -> int:
         """Rebuild the map from PostgreSQL, once for all callers in this process; its epoch."""
@@ -112,11 +112,11 @@ class SeatMap:
         show = await self._catalogue.show_on_sale(show_id)
         # Marking raises the epoch: without it the versions below could be lower than those that viewers
         # have, and a Redis that comes back could go on selling from its old map.
-        await self._ledger.mark_map_stale(show_id)
-        sale = await self._ledger.sale(show_id)
+        await self._bookings.mark_map_stale(show_id)
+        sale = await self._bookings.sale(show_id)
         if sale is None:
             raise NoSuchShow(show=show_id)
-        live = await self._ledger.live_bookings(show_id)
+        live = await self._bookings.live_bookings(show_id)
         version = sale.epoch * VERSIONS_PER_EPOCH + min(sale.age_ds, VERSIONS_PER_EPOCH - 1)
         return self._keep(
             Snapshot(show_id, version, build_seat_states(show.layout.seat_count, live), show.layout)

@@ -76,7 +76,7 @@ def safe_path(path: str, otherwise: str = "/") -> str:
 
 
 def get_cookies(request: Request) -> dict[str, str]:
-    """Read once a request."""
+    """Parsed once per request."""
     state = request.scope["state"]
     if "cookies" not in state:
         state["cookies"] = parse_cookies(state["headers"].get(b"cookie"))
@@ -94,6 +94,6 @@ async def get_session(request: Request) -> Session | None:
     state = request.scope["state"]
     if "session" not in state:
         cookie = get_cookies(request).get(SESSION)
-        state["session"] = await get_app(request).sessions.visit(cookie) if cookie else None
+        state["session"] = await get_app(request).sessions.load(cookie) if cookie else None
     session: Session | None = state["session"]
     return session

@@ -106,7 +106,7 @@ def get_localiser(request: Request) -> Localiser:
 
 
 async def require_session(request: Request) -> Session:
-    """Who is there, guests too; else the page that asks them to sign in, and leads back here."""
+    """The session of an account or guest; without one the sign-in page, which leads back here."""
     if (session := await get_session(request)) is None:
         raise SignInFirst(back=current_path(request))
     return session

@@ -121,7 +121,7 @@ async def _current_or_new_guest(request: Request) -> tuple[Session, list[str]]:
     cookie = await sessions.open_guest(
         get_localiser(request).language, client.host if client is not None else ""
     )
-    session = await sessions.visit(cookie)
+    session = await sessions.load(cookie)
     assert session is not None, "a new cookie has a session"
     return session, [set_cookie_header(request, SESSION, cookie)]
 

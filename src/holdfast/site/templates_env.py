@@ -201,7 +201,7 @@ def asset(name: str) -> str:
 
 
 def warm_up() -> None:
-    """Read and compile what the first who asks for a page would wait for: a second, not in a loop."""
+    """Loads and compiles templates at start, so that the first page is not a second late."""
     assets_version()
     for language in LANGUAGES:
         for name in template_names():

@@ -92,7 +92,7 @@ def plain_letters() -> frozenset[str]:
 
 @lru_cache(maxsize=2)
 def plain_cut(font: tuple[str, str]) -> Path:
-    """The font with plain letters alone, made once a process: a sheet takes a third of the time with it.
+    """The font with plain letters alone, made once per process: a sheet takes a third of the time with it.
 
     Most of a font is about letters that join; these stand beside each other.
     """

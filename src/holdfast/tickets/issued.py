@@ -73,7 +73,7 @@ class IssuedTicket:
 
     @property
     def worth(self) -> Standing:
-        """To who has it."""
+        """What the ticket is worth to its holder now."""
         if self.voided_at is not None:
             return Standing.VOID
         if self.used_at is None:

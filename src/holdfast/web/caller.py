@@ -13,7 +13,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking, as far as the access token says."""
+    """The account and session that an access token names."""
 
     account_id: int
     role: Role

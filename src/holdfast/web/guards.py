@@ -189,7 +189,7 @@ class Guards:
         )
 
     def check(self, scope: Scope, route: Route, headers: dict[bytes, bytes]) -> None:
-        """Refuses, or notes who is asking in the state of the request. Public routes never look at tokens."""
+        """Refuses, or stores the caller in the state of the request. Public routes never look at tokens."""
         client = scope.get("client")
         if client is not None and (refusal := self._limiter.check(client[0], monotonic())):
             raise refusal

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from holdfast.engines.backoff import Lease
+from holdfast.engines.row_lease import Lease
 from holdfast.outbox import Fact, UnknownBody
 
 if TYPE_CHECKING:

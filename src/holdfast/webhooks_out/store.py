@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import UNSET
 
 from holdfast.config import Config
-from holdfast.engines.backoff import pause_after
 from holdfast.engines.leases import LeaseQueue, LeaseTable
 from holdfast.engines.postgres import Postgres, Queries, Transaction
+from holdfast.engines.row_lease import pause_after
 from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, add_fact, consume_many
 from holdfast.webhooks_out.delivery import (
     GONE,

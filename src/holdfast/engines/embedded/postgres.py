@@ -176,7 +176,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _processes_in(data: Path) -> list[int]:
-    """Who has the data folder as its working folder: every process of a PostgreSQL server has."""
+    """Processes whose working folder is the data folder: all processes of a PostgreSQL server."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
