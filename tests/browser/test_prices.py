@@ -25,6 +25,10 @@ async def test_a_changed_price_must_be_confirmed_by_the_buyer(house: Office, pag
 
     await expect(page.locator("#selection .notice")).to_contain_text(DEARER)
     await expect_announcement(page, DEARER)
+    (rival,) = await house.fans(1)
+    await rival.holds(show["id"], "A-5")  # beside the choice
+    await expect(page.locator('g.seat[data-seat="4"]')).to_have_attribute("data-state", "H")
+    await expect(page.locator("#selection .notice")).to_contain_text(DEARER)
     await expect(page.locator("#selection .sum strong")).to_have_text("₹1,400")
     await expect(page.locator(".band strong").first).to_have_text("₹700")
     await expect(picked(page)).to_have_count(2)

@@ -5,6 +5,7 @@ import { labelOf, numberOf, TRAIT_LETTERS } from "./layout.js";
 import { FREE, LETTERS } from "./states.js";
 
 const AGAIN_MS = 1200;
+const ECHO_MS = 1500; // news of a refused hold of our own have arrived by then
 
 export class Selection {
   constructor(data, layout, live, l10n, { announce, shown, repriced }) {
@@ -123,13 +124,20 @@ export class Selection {
   /** Another choice: another key, and what there is to say about it. */
   changed() {
     this.key = newKey();
+    this.notice = null;
+    this.advise();
+  }
+
+  /** Warns of a choice that strands a single seat. Another notice stays, unless the choice cannot be held. */
+  advise() {
     const better = this.data.orphan === "off" ? null : betterThan(this.layout, this.live.states, this.seats);
     this.isRefused = better !== null && this.data.orphan === "refuse";
-    if (better) {
-      const name = this.isRefused ? "orphan" : "orphan_warn";
-      this.notice = { text: this.l10n.t(name, { seats: this.labels(better) }), groups: [better] };
-      this.announce(this.notice.text);
-    } else this.notice = null;
+    const isFree = !this.notice || this.notice.isAdvice;
+    if (better && (isFree || this.isRefused)) {
+      const text = this.l10n.t(this.isRefused ? "orphan" : "orphan_warn", { seats: this.labels(better) });
+      if (text !== this.notice?.text) this.announce(text);
+      this.notice = { text, groups: [better], isAdvice: true };
+    } else if (isFree) this.notice = null;
     this.shown();
   }
 
@@ -157,16 +165,25 @@ export class Selection {
     return this.seats.reduce((sum, seat) => sum + this.priceOf(seat), 0);
   }
 
+  /** A refused hold may have taken the seats for a moment: the map's news of it are not of other buyers. */
+  awaitEcho() {
+    clearTimeout(this.echo);
+    this.echo = setTimeout(() => {
+      this.echo = null;
+      this.follow(this.seats);
+    }, ECHO_MS);
+  }
+
   /** Seats have changed on the map: some of the selected ones may be taken now. */
   follow(seats) {
-    if (this.isHolding) return;
+    if (this.isHolding || this.echo) return;
     const lost = this.seats.filter((seat) => this.live.states[seat] !== FREE);
     if (lost.length) this.loseSeats(this.seats, lost);
     else if (this.area && this.area.part.free < this.area.count) {
       const { part } = this.area;
       this.area = null;
       this.notify(this.l10n.t("area_few", { area: part.name }), [], "bad");
-    } else if (seats.some((seat) => this.chosen.has(seat - 1) || this.chosen.has(seat + 1))) this.changed();
+    } else if (seats.some((seat) => this.chosen.has(seat - 1) || this.chosen.has(seat + 1))) this.advise();
   }
 
   loseSeats(wanted, lost) {
@@ -221,6 +238,7 @@ export class Selection {
       }
       this.isHolding = false;
       this.refused(answer);
+      this.awaitEcho();
       return true;
     } catch {
       this.isHolding = false;
