@@ -164,7 +164,9 @@ class App:
         return ShowEditor(self.postgres, self.catalogue, self.config, scope)
 
     def price_rules(self, scope: Scope) -> PriceRulesStore:
-        return PriceRulesStore(self.postgres, self.catalogue, scope, self.config.price_pause_s)
+        return PriceRulesStore(
+            self.postgres, self.catalogue, scope, self.config.price_pause_s, self.config.gateway
+        )
 
     def layout_change(self, scope: Scope) -> LayoutChanger:
         return LayoutChanger(self.postgres, self.catalogue, self.show_editor(scope))

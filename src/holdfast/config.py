@@ -48,7 +48,9 @@ class Config:
     price_pause_s: int = setting(5, "pause between two demand checks of shows whose prices follow demand")
 
     # payments
-    gateway: str = setting("sandbox", "payment gateway: sandbox, stripe or razorpay")
+    gateway: str = setting(
+        "sandbox", "payment gateway: stripe, razorpay, sandbox, or none (only free shows can be on sale)"
+    )
     gateway_url: str = setting("", "the sandbox's address; empty: the one that is started beside the server")
     gateway_secret: str = secret("signs the sandbox's webhooks and opens its API; several: the newest first")
     gateway_timeout_ms: int = setting(5000, "time-out of a gateway call; its outcome is unknown then")

@@ -21,6 +21,7 @@ from holdfast.layouts import Layout
 from holdfast.organisers.errors import ShowCancelled
 from holdfast.organisers.show_forms import PlannedPrice, PriceChange, PricePlan
 from holdfast.organisers.store import Scope
+from holdfast.payments import refuse_prices_without_gateway
 from holdfast.pricing import (
     NextPrice,
     PriceRules,
@@ -44,11 +45,14 @@ SHOWS_MAX = 200  # per run of the job
 class PriceRulesStore:
     """Price rules of the shows in the caller's scope."""
 
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, scope: Scope, pause_s: float) -> None:
+    def __init__(
+        self, postgres: Postgres, catalogue: Catalogue, scope: Scope, pause_s: float, gateway: str = ""
+    ) -> None:
         self._postgres = postgres
         self._catalogue = catalogue
         self._scope = scope
         self._pause_s = pause_s
+        self._gateway = gateway
 
     async def preview(self, show_id: int, rules: PriceRules) -> RulesPreview:
         """What the rules would do, without storing them."""
@@ -68,6 +72,7 @@ class PriceRulesStore:
                 raise ShowCancelled(show_id=show_id)
             snapshot = await _load_snapshot(tx, show, layout)
             _refuse_bad(rules, show, snapshot)
+            refuse_prices_without_gateway(self._gateway, (rule.ceiling_minor for rule in rules.rules))
             text = msgspec.json.encode(rules).decode()
             before = await load_price_rules(tx, show_id)
             await tx.execute(Q.put_plan, show_id, text)

@@ -23,6 +23,7 @@ from holdfast.organisers.show_forms import (
 )
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope
+from holdfast.payments import GatewayMissing
 from holdfast.pricing import (
     BadPriceRules,
     FeeTooHigh,
@@ -44,6 +45,7 @@ CREATE_REFUSALS = (
     UnknownCategory,
     UnpricedCategory,
     FeeTooHigh,
+    GatewayMissing,
 )
 CHANGE_REFUSALS = (NoSuchShow, NoSuchLayout, LayoutInUse, ShowCancelled, PricedByRules)
 routes = RouteTable(
@@ -128,7 +130,7 @@ async def preview_price_rules(request: Request) -> Response:
     RULES_PATH,
     body=PriceRules,
     answers={200: PricePlan},
-    refusals=(NoSuchShow, ShowCancelled, Busy, *BAD_RULES),
+    refusals=(NoSuchShow, ShowCancelled, Busy, GatewayMissing, *BAD_RULES),
 )
 async def set_price_rules(request: Request) -> Response:
     """Set the price rules of a show; they apply at once.
@@ -166,7 +168,14 @@ async def compare_show_layout(request: Request) -> Response:
     LAYOUT_PATH,
     body=LayoutChange,
     answers={200: LayoutDiffPage},
-    refusals=(*LAYOUT_REFUSALS, LayoutUnsafe, ShowCancelled, UnpricedCategory, UnknownCategory),
+    refusals=(
+        *LAYOUT_REFUSALS,
+        LayoutUnsafe,
+        ShowCancelled,
+        UnpricedCategory,
+        UnknownCategory,
+        GatewayMissing,
+    ),
 )
 async def change_show_layout(request: Request) -> Response:
     """Change the layout of a show on sale, all of it or nothing.

@@ -31,6 +31,7 @@ from holdfast.organisers.errors import HallBusy, ShowCancelled
 from holdfast.organisers.price_rules_store import load_price_rules, mark_prices_due, record_price_changes
 from holdfast.organisers.show_forms import ManagedShow, NewShow, ShowChange, ShowRow, ShowsQuery
 from holdfast.organisers.store import Scope, build_from_row, fetch_page
+from holdfast.payments import refuse_prices_without_gateway
 from holdfast.pricing import DEFAULT_TERMS, PricedByRules, PriceRules, Terms, list_floors
 
 CATALOGUE_EDITS = Queries("holdfast.organisers")
@@ -130,6 +131,7 @@ class ShowEditor:
         times.check()
         terms = new.terms(parse_refund_policy(event))
         terms.check(new.prices.values())
+        refuse_prices_without_gateway(self._config.gateway, new.prices.values())
         # Between the transactions: loading a layout may need a second connection.
         prices_by_category(await self._catalogue.layout(hall["layout_hash"]), new.prices)
         async with self._postgres.transaction() as tx:
@@ -186,6 +188,7 @@ class ShowEditor:
         _refuse_ruled(rules, prices)
         after.terms.check((*prices_by_category(layout, old_prices | prices), *list_floors(rules)))
         if prices:
+            refuse_prices_without_gateway(self._config.gateway, prices.values())
             await tx.execute(Q.put_prices, [show.id] * len(prices), list(prices), list(prices.values()))
         revision: int = await tx.fetchval(
             Q.change_show,

@@ -1,7 +1,8 @@
 """Payments: from a hold to a confirmed booking, safe against a crash at every line (R20–R24)."""
 
+from holdfast.payments.errors import GatewayMissing, refuse_prices_without_gateway
 from holdfast.payments.gateway import Charge, Gateway, GatewayAnswer, RefundResult
-from holdfast.payments.gateways import open_gateway
+from holdfast.payments.gateways import GATEWAYS, open_gateway
 from holdfast.payments.payment import Payment, PaymentRequest, parse_payment_key
 from holdfast.payments.reconciliation import Reconciliation
 from holdfast.payments.saga import PaymentStep
@@ -10,9 +11,11 @@ from holdfast.payments.store import PaymentStart, PaymentStore
 from holdfast.payments.webhooks import IncomingWebhooks
 
 __all__ = [
+    "GATEWAYS",
     "Charge",
     "Gateway",
     "GatewayAnswer",
+    "GatewayMissing",
     "IncomingWebhooks",
     "Payment",
     "PaymentRequest",
@@ -24,4 +27,5 @@ __all__ = [
     "SagaRunner",
     "open_gateway",
     "parse_payment_key",
+    "refuse_prices_without_gateway",
 ]

@@ -4,10 +4,13 @@ Refusal
 ├── Declined            402  the gateway refused; the hold stays, another method may be tried
 ├── PaymentUnderWay     409  the booking is being paid for already
 ├── NoPayment           404  no attempt to pay for this booking; also for bookings of other owners
+├── GatewayMissing      409  something has a price, and this box office takes no payments
 ├── CardLimit           409  this card has reached the show's limit of seats per card
 ├── BadGatewayNotice    400  a webhook with a bad signature, or about another amount than ours
 └── NoSuchWebhook       404  no webhook with this id is stored
 """
+
+from collections.abc import Iterable
 
 from holdfast.errors import Refusal
 
@@ -46,6 +49,21 @@ class CardLimit(Refusal):
     """
 
     code, status, title = "card_limit", 409, "Card limit reached"
+
+
+class GatewayMissing(Refusal):
+    """This box office runs without a payment gateway (HOLDFAST_GATEWAY=none), so every ticket must be free.
+
+    Set all prices to 0. To sell tickets for money, an operator configures a gateway.
+    """
+
+    code, status, title = "no_gateway", 409, "No payment gateway"
+
+
+def refuse_prices_without_gateway(gateway: str, prices: Iterable[int]) -> None:
+    """Called before prices are stored: a seat that cannot be paid for must not be put on sale."""
+    if gateway == "none" and any(price > 0 for price in prices):
+        raise GatewayMissing
 
 
 class BadGatewayWebhook(Refusal):

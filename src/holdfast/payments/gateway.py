@@ -1,4 +1,4 @@
-"""The protocol of a payment gateway. Three adapters in gateways/: sandbox, stripe, razorpay. No I/O.
+"""The protocol of a payment gateway. Adapters in gateways/: stripe, razorpay, sandbox, none. No I/O.
 
 An adapter turns everything that can go wrong into one of four answers. It never raises for the network, and
 it never guesses: a time-out, a 5xx, a dropped connection are UNKNOWN, because the money may have moved. A

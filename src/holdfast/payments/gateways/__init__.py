@@ -4,6 +4,8 @@ from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 from holdfast.payments.gateway import Gateway
 
+# Every name that HOLDFAST_GATEWAY can have. `none`: only free shows can be on sale.
+GATEWAYS = ("stripe", "razorpay", "sandbox", "none")
 EXTRAS = {"stripe": {"stripe"}, "razorpay": {"razorpay", "requests"}}  # modules that come with the extra
 
 
@@ -33,7 +35,11 @@ def _adapter(config: Config) -> Gateway:
             from holdfast.payments.gateways.razorpay import RazorpayGateway
 
             return RazorpayGateway(config)
-    raise OperatorError(f"HOLDFAST_GATEWAY is {config.gateway!r}: it can be sandbox, stripe or razorpay")
+        case "none":
+            from holdfast.payments.gateways.none import NoGateway
+
+            return NoGateway()
+    raise OperatorError(f"HOLDFAST_GATEWAY is {config.gateway!r}: it can be {', '.join(GATEWAYS)}")
 
 
 def _check(config: Config) -> None:
