@@ -56,13 +56,10 @@ export class SelectionPanel {
     this.notice.replaceChildren(paragraph, ...(buttons.length ? [row] : []));
   }
 
-  allow(isAllowed) {
-    this.button.setAttribute("aria-disabled", String(!isAllowed));
-  }
-
-  busy(isBusy) {
+  /** Whether the button may be pressed, and whether it has been: then it waits for the server. */
+  setButton({ isAllowed, isBusy }) {
+    this.button.setAttribute("aria-disabled", String(isBusy || !isAllowed));
     this.button.setAttribute("aria-busy", String(isBusy));
-    this.button.setAttribute("aria-disabled", String(isBusy));
     if (isBusy) this.button.textContent = this.l10n.t("holding");
   }
 }

@@ -269,8 +269,7 @@ function shown() {
   panel.setNotice(notice?.text ?? "", (notice?.groups ?? []).map((group) => ({
     label: l10n.t("take", { seats: selection.labels(group) }), take: () => take(group),
   })), notice?.sort);
-  panel.allow(!selection.isRefused);
-  if (selection.isHolding) panel.busy(true);
+  panel.setButton({ isAllowed: !selection.isRefused, isBusy: selection.isHolding });
   painter.choose(selection.seats, area?.part);
   grid.paint(new Set([...(shown.last ?? []), ...selection.seats]));
   shown.last = selection.seats;
