@@ -1,5 +1,6 @@
 """Loads lists of events, an event page and a venue page; the API and the site show the same data."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -114,9 +115,27 @@ async def load_event_cards(
 
 
 async def load_show_cards(app: "App", rows: list[Any]) -> list[ShowCard]:
-    counts = await load_seat_counts(app, [row["show_id"] for row in rows])
+    show_ids = [row["show_id"] for row in rows]
+    counts, prices = await asyncio.gather(load_seat_counts(app, show_ids), _load_from_prices(app, show_ids))
     now = datetime.now(UTC)
-    return [show_detail(row, parse_terms(row), counts.get(row["show_id"]), now) for row in rows]
+    return [
+        show_detail(
+            row,
+            parse_terms(row),
+            counts=counts.get(row["show_id"]),
+            offered=prices.get(row["show_id"]),
+            now=now,
+        )
+        for row in rows
+    ]
+
+
+async def _load_from_prices(app: "App", show_ids: list[int]) -> Mapping[int, int | None]:
+    """Prices of the cheapest free seats, as the search index has them."""
+    if not show_ids:
+        return {}
+    prices: Mapping[int, int | None] = await app.search_index.from_prices(show_ids)
+    return prices
 
 
 async def load_seat_counts(app: "App", show_ids: list[int]) -> Mapping[int, Counts]:

@@ -61,8 +61,9 @@ class ShowCard(Struct, frozen=True, kw_only=True):
     hall: str
     sale_state: SaleState
     currency: str
-    from_price_minor: int  # including fee and tax, as every price
-    from_lines: PriceLines  # how that price is composed
+    # Of the cheapest free seat, including fee and tax as every price; null: sold out, over or cancelled.
+    from_price_minor: int | None
+    from_lines: PriceLines | None  # how that price is composed
     refund: RefundTerms
     availability: Availability | None
 
@@ -200,12 +201,20 @@ def availability(seats: int, counts: Counts) -> Availability | None:
     )
 
 
-def show_detail(row: Mapping[str, Any], terms: Terms, counts: Counts, now: datetime) -> ShowCard:
+def show_detail(
+    row: Mapping[str, Any], terms: Terms, *, counts: Counts, offered: int | None, now: datetime
+) -> ShowCard:
+    """`offered`: the price of the cheapest free seat; None if it is unknown."""
     free = availability(row["seats"], counts)
+    state = _state(row, free, now)
+    price: int | None = None
+    if state in (SaleState.ON_SALE, SaleState.UPCOMING):
+        price = row["from_price_minor"] if offered is None else offered
     known = dict(row) | {
         "availability": free,
-        "sale_state": _state(row, free, now),
-        "from_lines": terms.lines(row["from_price_minor"]),
+        "sale_state": state,
+        "from_price_minor": price,
+        "from_lines": None if price is None else terms.lines(price),
         "refund": build_refund_terms(terms.refund_policy, row["starts_at"]),
     }
     return ShowCard(**{name: known[name] for name in ShowCard.__struct_fields__})

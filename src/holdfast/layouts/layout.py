@@ -91,6 +91,11 @@ class Layout:
     def seat_count(self) -> int:
         return len(self.labels)
 
+    @cached_property
+    def category_sizes(self) -> dict[str, int]:
+        """Seats by name of their category."""
+        return {each.name: self.category_of.count(index) for index, each in enumerate(self.categories)}
+
     @property
     def focal_name(self) -> str:
         return self.body.focal_name

@@ -1074,7 +1074,7 @@ CREATE TABLE listing (
     cities text[] NOT NULL,
     dates date[] NOT NULL,
     currency text NOT NULL,
-    from_price_minor bigint NOT NULL,
+    from_price_minor bigint,
     ends_at timestamp with time zone NOT NULL,
     soonest_s double precision NOT NULL,
     unrated double precision NOT NULL,
@@ -1110,7 +1110,7 @@ CREATE TABLE listing_show (
     opens_at timestamp with time zone NOT NULL,
     closes_at timestamp with time zone NOT NULL,
     currency text NOT NULL,
-    from_price_minor bigint NOT NULL,
+    from_price_minor bigint,
     seats integer NOT NULL,
     taken integer NOT NULL,
     wanted integer NOT NULL,
@@ -3135,7 +3135,7 @@ CREATE INDEX listings_by_end ON listing USING btree (ends_at);
 
 CREATE INDEX listings_by_popularity ON listing USING btree (unpopular, event_id);
 
-CREATE INDEX listings_by_price ON listing USING btree (((from_price_minor)::double precision), event_id);
+CREATE INDEX listings_by_price ON listing USING btree (COALESCE((from_price_minor)::double precision, 'Infinity'::double precision), event_id);
 
 CREATE INDEX listings_by_rating ON listing USING btree (unrated, event_id);
 

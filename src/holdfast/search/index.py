@@ -15,7 +15,14 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.engines.postgres import Postgres, Queries, Transaction
-from holdfast.search.listing import ListedShow, build_listed_show, build_listed_venue, build_listing
+from holdfast.search.listing import (
+    ListedShow,
+    ShowCounts,
+    build_listed_show,
+    build_listed_venue,
+    build_listing,
+    cheapest_price,
+)
 from holdfast.search.words import build_spelling_keys
 
 Q = Queries("holdfast.search", "index")
@@ -40,6 +47,10 @@ class SearchSource:
     async def shows(self, event_ids: Sequence[int]) -> list[Any]:
         """The soonest show first."""
         return await self._postgres.fetch(SOURCE.shows, list(event_ids))
+
+    async def prices(self, show_ids: Sequence[int]) -> list[Any]:
+        """Seats and prices by category of these shows."""
+        return await self._postgres.fetch(SOURCE.prices, list(show_ids))
 
     async def venues(self, venue_ids: Sequence[int]) -> list[Any]:
         return await self._postgres.fetch(SOURCE.venues, list(venue_ids))
@@ -67,6 +78,8 @@ class SeatCounts(Protocol):
     """The part of the seat map that the index uses."""
 
     async def counts_many(self, show_ids: Iterable[int]) -> dict[int, dict[str, int]]: ...
+
+    async def free_categories(self, show_id: int, taken: int) -> frozenset[str]: ...
 
 
 class SearchIndex:
@@ -128,11 +141,35 @@ class SearchIndex:
         return len(ids)
 
     async def _write_counts(self, tx: Transaction, show_ids: list[int]) -> None:
-        counts = await self._seatmap.counts_many(show_ids)
-        wanted = [counts[i].get("H", 0) + counts[i].get("B", 0) for i in show_ids]
-        taken = [w + counts[i].get("X", 0) for i, w in zip(show_ids, wanted, strict=True)]
-        rows = await tx.fetch(Q.write_counts, show_ids, taken, wanted)
-        await tx.execute(Q.write_popularity, sorted({row["event_id"] for row in rows}))
+        counts = await self._count_seats(await self._source.prices(show_ids))
+        columns = [(i, each.taken, each.wanted, each.from_price_minor) for i, each in counts.items()]
+        rows = await tx.fetch(Q.write_counts, *map(list, zip(*columns, strict=True))) if columns else []
+        await tx.execute(Q.write_totals, sorted({row["event_id"] for row in rows}))
+
+    async def _count_seats(self, rows: Sequence[Any]) -> dict[int, ShowCounts]:
+        """Taken seats and the cheapest free one, by show; `rows` have the prices."""
+        by_state = await self._seatmap.counts_many([row["show_id"] for row in rows])
+        counts = {}
+        for row in rows:
+            state = by_state[row["show_id"]]
+            wanted = state.get("H", 0) + state.get("B", 0)
+            taken = wanted + state.get("X", 0)
+            price = await self._cheapest_free(row, taken)
+            counts[row["show_id"]] = ShowCounts(taken=taken, wanted=wanted, from_price_minor=price)
+        return counts
+
+    async def _cheapest_free(self, row: Any, taken: int) -> int | None:
+        """The seat map is read only for shows of which a part is sold."""
+        if taken >= row["seats"]:
+            return None
+        is_partly_sold = taken > 0 and len(row["prices"]) > 1
+        free = await self._seatmap.free_categories(row["show_id"], taken) if is_partly_sold else ()
+        return cheapest_price(row, free or row["categories"])
+
+    async def from_prices(self, show_ids: Sequence[int]) -> dict[int, int | None]:
+        """The price of the cheapest free seat of each indexed show, seconds old; None: no seat was free."""
+        rows = await self._postgres.fetch(Q.from_prices, list(show_ids))
+        return {row["show_id"]: row["from_price_minor"] for row in rows}
 
     async def _write(self, tx: Transaction, event_ids: list[int]) -> None:
         events = await self._source.events(event_ids)
@@ -141,7 +178,7 @@ class SearchIndex:
             row["venue_id"]: row
             for row in await self._source.venues(sorted({row["venue_id"] for row in rows}))
         }
-        counts = await self._seatmap.counts_many([row["show_id"] for row in rows])
+        counts = await self._count_seats(rows)
         shows: dict[int, list[ListedShow]] = defaultdict(list)
         for row in rows:
             shows[row["event_id"]].append(build_listed_show(row, counts[row["show_id"]]))

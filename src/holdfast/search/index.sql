@@ -119,14 +119,24 @@ DELETE FROM listing_word WHERE word = ANY ($1::text[]) AND uses <= 0;
 -- name: write_counts
 -- A show that is not listed any more changes nothing.
    UPDATE listing_show
-      SET taken = a.taken, wanted = a.wanted
-     FROM unnest($1::bigint[], $2::int[], $3::int[]) AS a (show_id, taken, wanted)
+      SET taken = a.taken, wanted = a.wanted, from_price_minor = a.price
+     FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[]) AS a (show_id, taken, wanted, price)
     WHERE listing_show.show_id = a.show_id
-      AND (listing_show.taken, listing_show.wanted) <> (a.taken, a.wanted)
+      AND (listing_show.taken, listing_show.wanted, listing_show.from_price_minor)
+          IS DISTINCT FROM (a.taken, a.wanted, a.price)
 RETURNING listing_show.event_id;
 
--- name: write_popularity
+-- name: write_totals
+-- Popularity and lowest price of events, from their shows.
 UPDATE listing
-   SET unpopular = -(SELECT coalesce(sum(wanted), 0) FROM listing_show
-                      WHERE listing_show.event_id = listing.event_id)
+   SET (unpopular, from_price_minor) =
+       (SELECT -coalesce(sum(wanted), 0),
+               min(show.from_price_minor) FILTER (WHERE show.currency = listing.currency)
+          FROM listing_show AS show
+         WHERE show.event_id = listing.event_id)
  WHERE event_id = ANY ($1::bigint[]);
+
+-- name: from_prices
+SELECT show_id, from_price_minor
+  FROM listing_show
+ WHERE show_id = ANY ($1::bigint[]);

@@ -5,10 +5,11 @@ C  city, venue, genre, language, kind                  D  description
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from holdfast.search.words import fold, join_neighbours, split_words
@@ -34,7 +35,7 @@ class Listing(Struct, frozen=True, kw_only=True):
     cities: str
     dates: str
     currency: str
-    from_price_minor: int
+    from_price_minor: int | None  # of the cheapest free seat; None: no seat is free
     ends_at: datetime
     soonest_s: float
     unrated: float
@@ -65,7 +66,7 @@ class ListedShow(Struct, frozen=True, kw_only=True):
     opens_at: datetime
     closes_at: datetime
     currency: str
-    from_price_minor: int
+    from_price_minor: int | None  # of the cheapest free seat; None: no seat is free
     seats: int
     taken: int
     wanted: int
@@ -90,7 +91,7 @@ def build_listing(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, 
         cities=" ".join(sorted({show.city for show in shows})),
         dates=" ".join(sorted({show.local_date.isoformat() for show in shows})),
         currency=next_one.currency,
-        from_price_minor=min(s.from_price_minor for s in shows if s.currency == next_one.currency),
+        from_price_minor=_lowest_price(shows, next_one.currency),
         ends_at=max(show.ends_at for show in shows),
         soonest_s=next_one.starts_at.timestamp(),
         unrated=RATING_MAX - (event["rating"] or 0.0),
@@ -101,10 +102,27 @@ def build_listing(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, 
     )
 
 
-def build_listed_show(row: Row, counts: Mapping[str, int]) -> ListedShow:
-    wanted = counts.get("H", 0) + counts.get("B", 0)
-    fields = {name: row[name] for name in ListedShow.__struct_fields__ if name not in ("taken", "wanted")}
-    return ListedShow(taken=wanted + counts.get("X", 0), wanted=wanted, **fields)
+def build_listed_show(row: Row, counts: "ShowCounts") -> ListedShow:
+    known = msgspec.structs.asdict(counts)
+    fields = {name: row[name] for name in ListedShow.__struct_fields__ if name not in known}
+    return ListedShow(**known, **fields)
+
+
+class ShowCounts(Struct, frozen=True, kw_only=True):
+    taken: int
+    wanted: int
+    from_price_minor: int | None
+
+
+def cheapest_price(row: Row, free: Container[str]) -> int | None:
+    """The lowest price among the categories with free seats."""
+    prices = zip(row["categories"], row["prices"], strict=True)
+    return min((price for category, price in prices if category in free), default=None)
+
+
+def _lowest_price(shows: Iterable[ListedShow], currency: str) -> int | None:
+    prices = (show.from_price_minor for show in shows if show.currency == currency)
+    return min((price for price in prices if price is not None), default=None)
 
 
 def build_listed_venue(row: Row) -> ListedVenue:

@@ -10,7 +10,7 @@
                       WHEN 'showtime' THEN soonest_s
                       WHEN 'rating' THEN unrated
                       WHEN 'popularity' THEN unpopular
-                      WHEN 'price' THEN from_price_minor::float8
+                      WHEN 'price' THEN coalesce(from_price_minor::float8, 'Infinity'::float8)
                       -- Ties: the more popular event first.
                       ELSE CASE $2::text WHEN 'rest' THEN 10 ELSE 0 END
                            + greatest(unpopular, -1e5) * 1e-9 - ts_rank(doc, $1::text::tsquery)::float8
@@ -69,7 +69,7 @@ ORDER BY key, event_id
   SELECT event_id, key
     FROM (SELECT listing.event_id,
                  CASE $6::text
-                      WHEN 'price' THEN min(show.from_price_minor)::float8
+                      WHEN 'price' THEN coalesce(min(show.from_price_minor)::float8, 'Infinity'::float8)
                       WHEN 'distance' THEN min(near.km)
                       ELSE min(extract(epoch FROM show.starts_at))::float8
                  END AS key
@@ -112,7 +112,7 @@ ORDER BY min(key), event_id;
   SELECT event_id, key
     FROM (SELECT show.event_id,
                  CASE $1::text
-                      WHEN 'price' THEN min(show.from_price_minor)::float8
+                      WHEN 'price' THEN coalesce(min(show.from_price_minor)::float8, 'Infinity'::float8)
                       WHEN 'distance' THEN min(near.km)
                       ELSE min(extract(epoch FROM show.starts_at))::float8
                  END AS key
@@ -173,7 +173,8 @@ UNION ALL
 UNION ALL
    SELECT 'date', day::text, '', count(*) FROM base, unnest(dates) AS day WHERE k AND l AND g GROUP BY day
 UNION ALL
-   SELECT 'price', width_bucket(price, $15::bigint[])::text, currency, count(*) FROM base WHERE k AND l AND g
+   SELECT 'price', width_bucket(price, $15::bigint[])::text, currency, count(*) FROM base
+    WHERE k AND l AND g AND price IS NOT NULL
  GROUP BY currency, width_bucket(price, $15::bigint[]);
 
 -- name: stored_tally

@@ -33,14 +33,22 @@ WITH upcoming AS MATERIALIZED (
   SELECT upcoming.id AS show_id, upcoming.event_id, upcoming.venue_id, city.slug AS city,
          (upcoming.starts_at AT TIME ZONE city.timezone)::date AS local_date,
          upcoming.starts_at, upcoming.ends_at, upcoming.opens_at, upcoming.closes_at, upcoming.currency,
-         coalesce((SELECT min(price_minor) FROM price WHERE price.show_id = upcoming.id),
-                  0) AS from_price_minor,
+         array(SELECT category FROM price WHERE show_id = upcoming.id ORDER BY category) AS categories,
+         array(SELECT price_minor FROM price WHERE show_id = upcoming.id ORDER BY category) AS prices,
          layouts.seats, layouts.accessible
     FROM upcoming
     JOIN venue ON venue.id = upcoming.venue_id
     JOIN city ON city.id = venue.city_id
     JOIN layouts ON layouts.hash = upcoming.layout_hash
 ORDER BY upcoming.starts_at, upcoming.id;
+
+-- name: prices
+SELECT show.id AS show_id, layout.seats,
+       array(SELECT category FROM price WHERE show_id = show.id ORDER BY category) AS categories,
+       array(SELECT price_minor FROM price WHERE show_id = show.id ORDER BY category) AS prices
+  FROM show
+  JOIN layout ON layout.hash = show.layout_hash
+ WHERE show.id = ANY ($1::bigint[]);
 
 -- name: venues
 SELECT venue.id AS venue_id, venue.name, venue.postal_code, venue.lat, venue.lon, city.slug AS city,

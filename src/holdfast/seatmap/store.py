@@ -72,6 +72,15 @@ class SeatMap:
         """Held, booked and blocked seats by code, for listings: one query for all."""
         return await self._bookings.counts_many(list(show_ids))
 
+    async def free_categories(self, show_id: int, taken: int) -> frozenset[str]:
+        """The categories with a free seat. `taken` seats too few to fill one: the map need not be read."""
+        show = self._catalogue.recent_show(show_id) or await self._catalogue.show_on_sale(show_id)
+        sizes = show.layout.category_sizes
+        if taken < min(sizes.values()):
+            return frozenset(sizes)
+        counts = (await self.newest(show_id)).counts_by_category()
+        return frozenset(str(each["category"]) for each in counts if each["A"])
+
     async def rebuild(self, show_id: int, reason: str) -> int:
         """Rebuild the map from PostgreSQL, once for all callers in this process; its epoch."""
         metrics.add("map_rebuilds_total", reason=reason)

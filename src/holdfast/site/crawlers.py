@@ -35,6 +35,7 @@ def build_json_ld(event: EventPage, shows: Sequence[ShowCard], home: str) -> dic
 
 def _show_json_ld(event: EventPage, show: ShowCard, home: str) -> dict[str, Any]:
     is_off = show.sale_state is SaleState.CANCELLED
+    price = None if show.from_price_minor is None else str(to_major(show.from_price_minor, show.currency))
     document: dict[str, Any] = {
         "@type": TYPE_OF[event.kind],
         "name": event.title,
@@ -49,8 +50,7 @@ def _show_json_ld(event: EventPage, show: ShowCard, home: str) -> dict[str, Any]
         "offers": {
             "@type": "Offer",
             "url": f"{home}/shows/{show.show_id}",
-            "price": str(to_major(show.from_price_minor, show.currency)),
-            "priceCurrency": show.currency,
+            **({} if price is None else {"price": price, "priceCurrency": show.currency}),
             "availability": f"https://schema.org/{AVAILABLE[show.sale_state]}",
             "validFrom": show.opens_at.isoformat(),
         },

@@ -59,12 +59,12 @@ class FromPrice:
 
 
 def cheapest(shows: Sequence[ShowCard]) -> FromPrice | None:
-    """The lowest price in the currency of the first show: two currencies are not compared."""
-    offered = [show for show in shows if show.sale_state is not SaleState.CANCELLED]
-    if not offered:
+    """The lowest price in the currency of the first show with seats: two currencies are not compared."""
+    prices = [(show.currency, show.from_price_minor) for show in shows if show.from_price_minor is not None]
+    if not prices:
         return None
-    currency = offered[0].currency
-    return FromPrice(min(show.from_price_minor for show in offered if show.currency == currency), currency)
+    currency = prices[0][0]
+    return FromPrice(min(price for each, price in prices if each == currency), currency)
 
 
 def upcoming_shows(events: Sequence[EventCard], now: datetime) -> list[tuple[EventCard, list[ShowCard]]]:
