@@ -74,14 +74,28 @@ async def test_a_form_from_elsewhere_chooses_no_city(api: httpx2.AsyncClient, st
     assert (answer.status_code, "Set-Cookie" in answer.headers) == (403, False)
 
 
-async def test_a_city_with_nothing_on_says_where_something_is(app: App, api: httpx2.AsyncClient) -> None:
+async def test_a_city_with_nothing_on_says_where_something_is(
+    app: App, api: httpx2.AsyncClient, stage: Stage
+) -> None:
     admin = await sign_in_organiser(app, api, Role.ADMIN)
-    quiet = await admin.create("/cities", a_city(name="Silent Hill"))
+    far_south = {"lat": -77.8, "lon": 166.7}  # no other test has a city near it
+    quiet, nearer, busy = [
+        await admin.create("/cities", a_city(name=name, **far_south))
+        for name in ("Silent Hill", "Sleepy Hollow", "Busytown")
+    ]
+    where = {"city_id": busy["id"], "name": "The Hut", "postal_code": "1", **far_south}
+    venue = await admin.create("/venues", where)
+    hall = await admin.create(
+        "/halls", {"venue_id": venue["id"], "name": "Hall", "layout_hash": stage.layout_hash}
+    )
+    event = await admin.create("/events", an_event(title="Penguins"))
+    await admin.create("/shows", show_of(stage, event_id=event["id"], hall_id=hall["id"]))
 
     home = await opens(api, f"/?city={quiet['slug']}")
 
     assert "No events in Silent Hill right now" in home.text
-    assert any(link != f"/?city={quiet['slug']}" for link in home.links("/?city="))
+    assert f"/?city={busy['slug']}" in home.links("/?city=")
+    assert f"/?city={nearer['slug']}" not in home.links("/?city=")  # nothing is on there either
 
 
 async def test_an_announced_show_says_when_its_sale_opens(

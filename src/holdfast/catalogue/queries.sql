@@ -5,6 +5,18 @@
     FROM city
 ORDER BY name, id;
 
+-- name: cities_playing
+-- Slugs of the cities with a show to come.
+SELECT slug
+  FROM city
+ WHERE EXISTS (SELECT
+                 FROM venue
+                 JOIN hall ON hall.venue_id = venue.id
+                 JOIN show ON show.hall_id = hall.id
+                WHERE venue.city_id = city.id
+                  AND show.starts_at > now()
+                  AND NOT show.cancelled);
+
 -- name: events_playing
 -- Ids of the events that have a show in a city ($1, null: any) on its local date ($2, null: from now on).
 -- The range around the date is what the index on starts_at can use; local_date is exact.

@@ -103,6 +103,10 @@ class Catalogue:
     async def cities(self) -> list[City]:
         return [City(**row) for row in await self._postgres.fetch(Q.cities)]
 
+    async def cities_playing(self) -> set[str]:
+        """Slugs of the cities with a show to come."""
+        return {row["slug"] for row in await self._postgres.fetch(Q.cities_playing)}
+
     async def events_playing(self, query: EventsQuery) -> list[int]:
         """Ids of all matching events, in the order of their first show."""
         rows = await self._postgres.fetch(Q.events_playing, query.city, query.date, query.kind)

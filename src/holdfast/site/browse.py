@@ -80,7 +80,7 @@ async def get_home(request: Request) -> Response:
         return build_template_context(l10n, now) | {
             "city": city,
             "cities": cities,
-            "nearest": nearest_cities(city, cities) if city else [],
+            "nearest": await _nearest_playing(app, city, cities) if city and not night else [],
             "evening": evening,
             "night": night[:TONIGHT_MAX],
             "night_more": len(night) > TONIGHT_MAX,
@@ -131,9 +131,10 @@ def sort_cities(cities: list[City], locale: str) -> list[City]:
     return sorted(cities, key=lambda city: (city.country != country, city.country, city.name))
 
 
-def nearest_cities(city: City, cities: list[City]) -> list[City]:
-    """The others, the nearest first."""
-    others = [each for each in cities if each.slug != city.slug]
+async def _nearest_playing(app: "App", city: City, cities: list[City]) -> list[City]:
+    """Other cities with something on, the nearest first."""
+    playing = await app.catalogue.cities_playing()
+    others = [each for each in cities if each.slug != city.slug and each.slug in playing]
     return sorted(others, key=lambda each: _km(city, each))[:SOON_MAX]
 
 
