@@ -10,7 +10,7 @@ DEV := $(VENV)/.installed-dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test storm lint check bench docs screenshots lock clean
+.PHONY: help demo test storm lint check quick bench docs screenshots lock clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
@@ -22,7 +22,7 @@ test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/store
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not alone"
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not alone"
 	$(BIN)/python -m pytest -m alone
 endif
 
@@ -34,7 +34,10 @@ lint: $(DEV)  ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-check: lint  ## lint, tidiness and rules: no engines, seconds
+check: $(DEV)  ## lint, tidiness and rules: no engines, seconds
+	@$(MAKE) --no-print-directory --output-sync=target -j2 lint quick
+
+quick: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/tidy tests/rules
 
 bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--rounds 1 --only bookings" for a look)

@@ -24,7 +24,7 @@ def pretence(modules: Iterable[Module]) -> Iterator[str]:
         for source, _ in module.imports():
             if source in MOCKS:
                 yield f"{short(module.path)} imports {source}"
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.arg) and node.arg in {"monkeypatch", "mocker"}:
                 yield f"{short(module.path)}:{node.lineno} uses {node.arg}"
             elif isinstance(node, ast.Attribute) and node.attr in SKIPS and "pytest" in ast.unparse(node):
@@ -42,7 +42,7 @@ def imports_from_tests(modules: Iterable[Module]) -> Iterator[str]:
 def swallowed_errors(modules: Iterable[Module]) -> Iterator[str]:
     """`except Exception: pass` hides the bug that everybody will look for."""
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if not isinstance(node, ast.ExceptHandler):
                 continue
             caught = ast.unparse(node.type) if node.type else "everything"
@@ -53,8 +53,8 @@ def swallowed_errors(modules: Iterable[Module]) -> Iterator[str]:
 
 def sql_and_lua_in_strings(modules: Iterable[Module]) -> Iterator[str]:
     for module in modules:
-        docstrings = {id(text) for text in docstrings_of(module.tree)}
-        for node in ast.walk(module.tree):
+        docstrings = {id(text) for text in docstrings_of(module)}
+        for node in module.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
                 if SQL.search(node.value):
                     yield f"{short(module.path)}:{node.lineno} has SQL in a string: it belongs in a .sql file"
@@ -62,8 +62,8 @@ def sql_and_lua_in_strings(modules: Iterable[Module]) -> Iterator[str]:
                     yield f"{short(module.path)}:{node.lineno} has Lua in a string: it belongs in a .lua file"
 
 
-def docstrings_of(tree: ast.Module) -> Iterator[ast.Constant]:
-    for node in ast.walk(tree):
+def docstrings_of(module: Module) -> Iterator[ast.Constant]:
+    for node in module.nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):

@@ -97,7 +97,7 @@ def pure_modules_with_io(modules: dict[str, Module]) -> Iterator[str]:
                     yield f"{module.name} declares no I/O and imports {target.name}"
             elif not {source, source.split(".")[0]} & PURE_MAY_IMPORT and (source, name) not in PURE_MAY_TAKE:
                 yield f"{module.name} declares no I/O and imports {source}"
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith):
                 yield f"{module.name}:{node.lineno} declares no I/O and awaits"
             elif isinstance(node, ast.Call) and called(node) in PURE_MAY_NOT_CALL:
@@ -212,7 +212,7 @@ def classes_with_one_name(modules: dict[str, Module]) -> Iterator[str]:
     """Two classes of one name: a reader cannot know which of them a sentence is about."""
     places: dict[str, list[str]] = {}
     for module in modules.values():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(module.name)
     for name, where in places.items():

@@ -42,6 +42,11 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree; walked once for all rules."""
+        return tuple(ast.walk(self.tree))
+
     @property
     def folder(self) -> str:
         """The subject it belongs to, or "" for a file directly in the package."""
@@ -61,15 +66,22 @@ class Module:
         return self.path.stem
 
     def functions(self) -> Iterator[Function]:
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, Function):
                 yield node
 
-    def imports(self) -> Iterator[tuple[str, str]]:
+    def imports(self) -> tuple[tuple[str, str], ...]:
         """(module, name) of every import that runs; name is "" for `import module`.
 
         Relative ones are spelt out; those under TYPE_CHECKING are left out: they connect types only.
         """
+        return self._imports
+
+    @cached_property
+    def _imports(self) -> tuple[tuple[str, str], ...]:
+        return tuple(self._read_imports())
+
+    def _read_imports(self) -> Iterator[tuple[str, str]]:
         for node in running(self.tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -87,13 +99,17 @@ class Module:
         return ".".join([*here[: len(here) - drop], *([node.module] if node.module else [])])
 
 
-def running(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node of a module but those under `if TYPE_CHECKING:`."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            continue
-        yield node
-        yield from running(node)
+def running(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Every statement of a module but those under `if TYPE_CHECKING:`."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(node, ast.stmt):
+                yield node
+            if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # nothing else has statements
+                waiting.append(node)
 
 
 @cache
