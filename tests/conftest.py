@@ -28,7 +28,8 @@ from tests.support.shows import Fan
 from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
-ALONE = {Path(__file__).parent / folder for folder in ("storms", "browser")}  # many processes, real clocks
+HERE = Path(__file__).parent
+LONG = {HERE / "browser", HERE / "storms"}
 # No time limit per example: a busy machine is not a failure, and speed is measured in bench/.
 hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
@@ -36,9 +37,23 @@ hypothesis.settings.load_profile("holdfast")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Which tests one process of a parallel run takes together; the longest of these groups begin first."""
     for item in items:
-        if ALONE & set(item.path.parents):
-            item.add_marker("alone")
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=_is_short)
+
+
+def _group(item: pytest.Item) -> str:
+    """A file; but tests that share a box office of several processes, or a browser, share a group."""
+    if HERE / "browser" in item.path.parents:
+        return "browser"
+    if HERE / "storms" in item.path.parents and "stage" in getattr(item, "fixturenames", ()):
+        return "stage"
+    return str(item.path.relative_to(HERE))
+
+
+def _is_short(item: pytest.Item) -> bool:
+    return not LONG & set(item.path.parents)
 
 
 @pytest.fixture(scope="session")
