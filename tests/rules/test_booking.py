@@ -15,6 +15,7 @@ from holdfast.bookings import (
     NoSuchBooking,
     WrongMove,
     from_public_id,
+    from_reference,
     public_id,
     reference,
 )
@@ -103,6 +104,16 @@ def test_a_booking_has_one_public_id_and_no_other(show_id: int, number: int) -> 
             assert from_public_id(other) != (show_id, number)
         except NoSuchBooking:
             continue
+
+
+@given(show_id=ids, number=ids)
+def test_a_reference_leads_back_to_its_booking(show_id: int, number: int) -> None:
+    assert number in from_reference(show_id, reference(show_id, number))
+
+
+@pytest.mark.parametrize("text", ["", "ABCDEFG", "ABCDEFGHI", "ABCDEFG1", "ABCDEFGß", "Ann Kumar"])
+def test_other_words_are_not_a_reference(text: str) -> None:
+    assert from_reference(7, text) == []
 
 
 def test_references_of_a_show_are_all_different() -> None:

@@ -177,7 +177,7 @@ class TestOffline:
         [
             (Ticket(7, 14, 1), Verdict.VOID),
             (Ticket(8, 11, 1), Verdict.WRONG_SHOW),
-            (Ticket(7, 5, 1), Verdict.UNKNOWN),  # older than the pack, and not in it
+            (Ticket(7, 5, 1), Verdict.LOST_IN_RESTORE),  # older than the pack, and not in it
             (Ticket(7, 99, 1), Verdict.ADMITTED),  # sold since
             (Ticket(7, 11, 2), Verdict.ADMITTED),  # given away since
         ],

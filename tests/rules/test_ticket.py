@@ -192,7 +192,9 @@ def test_every_show_ticket_edition_and_phone_has_its_own_secret() -> None:
 
 
 def test_a_code_fits_a_small_qr() -> None:
-    assert len(fixed_code(KEYS[1], Ticket(10**6, 10**9, 3))) <= 122  # version 5, 37 modules, level M
+    """Serials have 48 bits (new_number in bookings/functions.sql)."""
+    assert len(fixed_code(KEYS[1], Ticket(2**14 - 1, 2**48 - 1, 3))) <= 122  # version 5, 37 modules, level M
+    assert len(fixed_code(KEYS[1], Ticket(10**9, 2**48 - 1, 3))) <= 154  # version 6, 41 modules, level M
     assert set(CODE) <= set(ALPHABET)
 
 

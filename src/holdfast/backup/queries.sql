@@ -20,7 +20,7 @@ SELECT child.relname AS name, parent.relname AS needs
  WHERE contype = 'f' AND conrelid <> confrelid AND child.relnamespace = current_schema()::regnamespace;
 
 -- name: sequences
--- Read after the tables: a number drawn meanwhile is skipped, never given twice.
+-- Read after the tables: a number drawn meanwhile is skipped.
 SELECT sequencename AS name, coalesce(last_value, 0) AS number
   FROM pg_sequences
  WHERE schemaname = current_schema();

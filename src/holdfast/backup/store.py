@@ -34,8 +34,8 @@ LEDGER = "ledger/"
 FOLDER = "folder/"
 SETTINGS = "settings.env"
 FORM = 1  # version of the file format; an unknown one is refused
-# Sales after the backup are lost, but buyers have their tickets and the gateway has their payments: these
-# numbers must not be used again.
+# Numbers of bookings and tickets are never issued twice (new_number in bookings/functions.sql). Those of
+# accounts, shows and facts come from sequences: tokens and caches may still have the ones that were lost.
 NUMBERS_SKIPPED = 1_000_000
 
 

@@ -238,6 +238,7 @@ ODD_BACK = pow(ODD, -1, 1 << ID_BITS)
 REFERENCE_ODD = 0x9E37_79B9_7F
 REFERENCE_MASK = (1 << 40) - 1
 REFERENCE_ODD_BACK = pow(REFERENCE_ODD, -1, 1 << 40)
+REFERENCE_ROUNDS = 1 << HALF - 40  # numbers that differ by a multiple of 2⁴⁰: 97 days of new_number() each
 
 
 def public_id(show_id: int, number: int) -> str:
@@ -264,20 +265,22 @@ def from_public_id(text: str) -> tuple[int, int]:
 
 
 def reference(show_id: int, number: int) -> str:
-    """Short enough to say on the phone."""
+    """Short enough to say on the phone. Of the number's 48 bits it has 40: two bookings of a show that share
+    one were opened a multiple of 97 days apart, in the same sixteenth of a second."""
     mixed = (number * REFERENCE_ODD + show_id * 0x5851_F42D_4D) & REFERENCE_MASK
     return _encode_50_bits(mixed << 10)[:8].upper()
 
 
-def from_reference(show_id: int, text: str) -> int | None:
-    """The number a booking of this show must have to be called so; None: nothing is."""
+def from_reference(show_id: int, text: str) -> list[int]:
+    """The numbers that a booking of this show with this reference can have; none: it is not a reference."""
     mixed = 0
     for character in text.strip().lower() if len(text.strip()) == 8 else "?":
         digit = ALPHABET.find(character)
         if digit < 0:
-            return None
+            return []
         mixed = mixed << 5 | digit
-    return (mixed - show_id * 0x5851_F42D_4D) * REFERENCE_ODD_BACK & REFERENCE_MASK
+    number = (mixed - show_id * 0x5851_F42D_4D) * REFERENCE_ODD_BACK & REFERENCE_MASK
+    return [turn << 40 | number for turn in range(REFERENCE_ROUNDS)]
 
 
 def _encode_50_bits(bits: int) -> str:

@@ -10,6 +10,15 @@
 
 DROP VIEW IF EXISTS payable_booking, booking_for_fact, booking_history, seat_holder, cancelled_sale CASCADE;
 
+-- The next number of a booking, a fence, a ticket or a journal entry: sixteenths of a second since 2020, then
+-- 13 bits of the sequence. A database that is put back to an earlier instant gets its old sequence back, but
+-- not the old time: no number is issued twice, whether or not the restore is noticed. 131 072 a second are
+-- different from each other; 48 bits last until 2088 and fit a public id and a number of JavaScript.
+CREATE OR REPLACE FUNCTION new_number() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (((date_part('epoch', clock_timestamp()) - 1577836800) * 16)::bigint << 13)
+           | (nextval('ledger_number') & 8191);
+$$;
+
 -- What other folders read of a booking. A block is not among them: no buyer pays for it.
 CREATE VIEW payable_booking AS
 SELECT show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,

@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION block_seats(p_show bigint, p_seats int[], p_note text
 RETURNS TABLE (number bigint, taken int[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_number bigint := nextval('ledger_number');
+    v_number bigint := new_number();
     v_taken  int[];
 BEGIN
     PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;

@@ -47,7 +47,7 @@ BEGIN
            AND NOT EXISTS (SELECT 1 FROM sale WHERE sale.show_id = booking.show_id AND sale.cancelled)
     ), moved AS (
         UPDATE booking
-           SET state = 'paying', fence = nextval('ledger_number'),
+           SET state = 'paying', fence = new_number(),
                expires_at = greatest(booking.expires_at, now()) + p_buffer_s * interval '1 s'
           FROM fit
          WHERE booking.show_id = fit.show_id AND booking.number = fit.number
@@ -160,7 +160,7 @@ BEGIN
        OR NOT (v_booking.state = 'held' OR (v_booking.state = 'expired' AND retake_seats(v_booking))) THEN
         RETURN NULL;
     END IF;
-    UPDATE booking SET state = 'confirmed', confirmed_at = now(), fence = nextval('ledger_number')
+    UPDATE booking SET state = 'confirmed', confirmed_at = now(), fence = new_number()
      WHERE show_id = p_show AND number = p_number
  RETURNING * INTO v_booking;
     PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'confirm', NULL);

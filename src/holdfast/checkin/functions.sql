@@ -36,14 +36,17 @@ LANGUAGE sql STABLE AS $$
      LIMIT 1;
 $$;
 
--- The verdict on a ticket whose row is locked: everything but whether the code itself is genuine.
+-- The verdict on a ticket whose row is locked: everything but whether the code itself is genuine. Rows are
+-- never deleted, so a genuine code without a row, or with a later edition, was issued before the ledger was
+-- put back to an earlier instant.
 CREATE OR REPLACE FUNCTION door_verdict(
     p_ticket ticket, p_policy entry_policy, p_way text, p_edition int, p_binding int
 ) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN (p_ticket).serial IS NULL THEN 'unknown'
+    SELECT CASE WHEN (p_ticket).serial IS NULL AND p_edition IS NULL THEN 'unknown'
+                WHEN (p_ticket).serial IS NULL THEN 'lost_in_restore'
                 WHEN (p_ticket).voided_at IS NOT NULL THEN 'void'
                 WHEN p_edition < (p_ticket).edition THEN 'transferred'
-                WHEN p_edition > (p_ticket).edition THEN 'unknown'
+                WHEN p_edition > (p_ticket).edition THEN 'lost_in_restore'
                 WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_policy).codes = 'live'
                      THEN 'live_code_needed'
                 WHEN p_binding <> (p_ticket).binding THEN 'stale_code'

@@ -193,7 +193,7 @@ class OfflineGate:
         if place in self._void:
             return Verdict.VOID
         if known is None and code.ticket.serial <= show.newest:
-            return Verdict.UNKNOWN
+            return Verdict.LOST_IN_RESTORE
         if known is not None and code.ticket.edition < known.edition:
             return Verdict.TRANSFERRED
         if code.tag is None and show.codes is Codes.LIVE:

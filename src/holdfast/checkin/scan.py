@@ -15,7 +15,7 @@ class Way(StrEnum):
 
 
 class Verdict(StrEnum):
-    """Of one scan. The same words are in migrations/0008_checkin.sql."""
+    """Of one scan. The same words are in the constraint known_verdicts."""
 
     ADMITTED = "admitted"
     LEFT = "left"  # scanned out; may come in again, if the show lets them
@@ -27,6 +27,8 @@ class Verdict(StrEnum):
     STALE_CODE = "stale_code"  # a picture of a live code, or another phone's
     LIVE_CODE_NEEDED = "live_code_needed"  # on paper, where the show wants phones
     NOT_INSIDE = "not_inside"  # scanned out, and never in
+    LOST_IN_RESTORE = "lost_in_restore"  # signed by us, but sold before the ledger was restored
+    REVOKED_CODE = "revoked_code"  # of a key that was revoked; its owner has a new code
     UNDONE = "undone"
 
 
@@ -41,6 +43,8 @@ VERDICT_TEXTS = {
     Verdict.STALE_CODE: "An old picture, or another phone's",
     Verdict.LIVE_CODE_NEEDED: "Only the live code on a phone",
     Verdict.NOT_INSIDE: "Not inside",
+    Verdict.LOST_IN_RESTORE: "No longer valid: issued before the ledger was restored",
+    Verdict.REVOKED_CODE: "Replaced by a new code: open the ticket again",
     Verdict.UNDONE: "Undone",
 }
 OPENING_VERDICTS = (Verdict.ADMITTED, Verdict.LEFT)

@@ -182,9 +182,12 @@ class CheckInStore:
         noted = await self._postgres.fetchval(Q.note_search, standby.pass_id, SEARCHES_PER_MINUTE_MAX)
         if noted is None:
             raise SearchMax(limit=SEARCHES_PER_MINUTE_MAX, retry_after_s=60)
-        numbers = {show_id: from_reference(show_id, words) for show_id in standby.show_ids}
-        known = {show_id: number for show_id, number in numbers.items() if number is not None}
-        rows = await self._postgres.fetch(Q.search_by_number, list(known), list(known.values()), FOUND_MAX)
+        keys = [
+            (show_id, number) for show_id in standby.show_ids for number in from_reference(show_id, words)
+        ]
+        rows = await self._postgres.fetch(
+            Q.search_by_number, [key[0] for key in keys], [key[1] for key in keys], FOUND_MAX
+        )
         if not rows:
             rows = await self._postgres.fetch(
                 Q.search_by_name, list(standby.show_ids), words.strip(), FOUND_MAX

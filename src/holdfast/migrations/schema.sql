@@ -74,7 +74,7 @@ CREATE FUNCTION add_journal_entry(p_show bigint, p_number bigint, p_attempt inte
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_entry bigint := nextval('ledger_number');
+    v_entry bigint := new_number();
 BEGIN
     INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
     SELECT p_show, v_entry, account, amount, p_currency, p_number, p_attempt, p_kind
@@ -138,7 +138,7 @@ BEGIN
            AND NOT EXISTS (SELECT 1 FROM sale WHERE sale.show_id = booking.show_id AND sale.cancelled)
     ), moved AS (
         UPDATE booking
-           SET state = 'paying', fence = nextval('ledger_number'),
+           SET state = 'paying', fence = new_number(),
                expires_at = greatest(booking.expires_at, now()) + p_buffer_s * interval '1 s'
           FROM fit
          WHERE booking.show_id = fit.show_id AND booking.number = fit.number
@@ -162,7 +162,7 @@ CREATE FUNCTION block_seats(p_show bigint, p_seats integer[], p_note text, p_act
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_number bigint := nextval('ledger_number');
+    v_number bigint := new_number();
     v_taken  int[];
 BEGIN
     PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
@@ -386,7 +386,7 @@ BEGIN
        OR NOT (v_booking.state = 'held' OR (v_booking.state = 'expired' AND retake_seats(v_booking))) THEN
         RETURN NULL;
     END IF;
-    UPDATE booking SET state = 'confirmed', confirmed_at = now(), fence = nextval('ledger_number')
+    UPDATE booking SET state = 'confirmed', confirmed_at = now(), fence = new_number()
      WHERE show_id = p_show AND number = p_number
  RETURNING * INTO v_booking;
     PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'confirm', NULL);
@@ -527,7 +527,7 @@ BEGIN
            AND payment.step NOT IN ('paid', 'late', 'returned')
      RETURNING payment.*
     ), entries AS MATERIALIZED (
-        SELECT *, nextval('ledger_number') AS entry FROM changed
+        SELECT *, new_number() AS entry FROM changed
     )
     INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
     SELECT show_id, entry, account, amount, currency, number, attempt,
@@ -749,10 +749,11 @@ CREATE TABLE ticket (
 CREATE FUNCTION door_verdict(p_ticket ticket, p_policy entry_policy, p_way text, p_edition integer, p_binding integer) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
-    SELECT CASE WHEN (p_ticket).serial IS NULL THEN 'unknown'
+    SELECT CASE WHEN (p_ticket).serial IS NULL AND p_edition IS NULL THEN 'unknown'
+                WHEN (p_ticket).serial IS NULL THEN 'lost_in_restore'
                 WHEN (p_ticket).voided_at IS NOT NULL THEN 'void'
                 WHEN p_edition < (p_ticket).edition THEN 'transferred'
-                WHEN p_edition > (p_ticket).edition THEN 'unknown'
+                WHEN p_edition > (p_ticket).edition THEN 'lost_in_restore'
                 WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_policy).codes = 'live'
                      THEN 'live_code_needed'
                 WHEN p_binding <> (p_ticket).binding THEN 'stale_code'
@@ -987,8 +988,8 @@ CREATE FUNCTION issue_tickets(p_show bigint[], p_number bigint[], p_seat integer
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    INSERT INTO ticket (show_id, number, seat)
-    SELECT show_id, number, seat
+    INSERT INTO ticket (show_id, number, seat, serial)
+    SELECT show_id, number, seat, new_number()
       FROM unnest(p_show, p_number, p_seat) WITH ORDINALITY AS a (show_id, number, seat, ord)
   ORDER BY ord;
 END $$;
@@ -1134,6 +1135,13 @@ CREATE FUNCTION matching_shows(p_city text, p_venues bigint[], p_date_from date,
        AND ends_at > now();
 $$;
 
+CREATE FUNCTION new_number() RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    SELECT (((date_part('epoch', clock_timestamp()) - 1577836800) * 16)::bigint << 13)
+           | (nextval('ledger_number') & 8191);
+$$;
+
 CREATE FUNCTION open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_by_ledger boolean) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
     LANGUAGE plpgsql
     AS $$
@@ -1143,7 +1151,7 @@ DECLARE
     v_epoch   bigint[];
     v_max     int[];
     -- the booking opened for each request; NULL: none
-    v_number  bigint[] := ARRAY(SELECT nextval('ledger_number') FROM generate_series(1, cardinality(p_show)));
+    v_number  bigint[] := ARRAY(SELECT new_number() FROM generate_series(1, cardinality(p_show)));
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
     v_details jsonb;
@@ -1991,7 +1999,7 @@ CREATE TABLE check_in (
     offline boolean DEFAULT false NOT NULL,
     scanned_at timestamp with time zone NOT NULL,
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT known_verdicts CHECK ((verdict = ANY (ARRAY['admitted'::text, 'left'::text, 'undone'::text, 'unknown'::text, 'wrong_show'::text, 'void'::text, 'transferred'::text, 'used'::text, 'stale_code'::text, 'live_code_needed'::text, 'not_inside'::text]))),
+    CONSTRAINT known_verdicts CHECK ((verdict = ANY (ARRAY['admitted'::text, 'left'::text, 'undone'::text, 'unknown'::text, 'wrong_show'::text, 'void'::text, 'transferred'::text, 'used'::text, 'stale_code'::text, 'live_code_needed'::text, 'not_inside'::text, 'lost_in_restore'::text, 'revoked_code'::text]))),
     CONSTRAINT known_ways CHECK ((way = ANY (ARRAY['entry'::text, 'exit'::text, 'undo'::text])))
 );
 
@@ -2300,6 +2308,14 @@ CREATE TABLE layout_organiser (
     organiser_id bigint NOT NULL
 );
 
+CREATE TABLE ledger_mark (
+    is_only boolean DEFAULT true NOT NULL,
+    ledger_id uuid DEFAULT gen_random_uuid() NOT NULL,
+    beat bigint DEFAULT 0 NOT NULL,
+    restored_at timestamp with time zone,
+    CONSTRAINT a_ledger_has_one_mark CHECK (is_only)
+);
+
 CREATE TABLE listing_due (
     what text NOT NULL,
     id bigint NOT NULL,
@@ -2529,6 +2545,12 @@ CREATE TABLE report_stage (
     number bigint NOT NULL,
     stage booking_state NOT NULL,
     at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE revoked_ticket_key (
+    show_id bigint NOT NULL,
+    key_id smallint NOT NULL,
+    revoked_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
 CREATE TABLE schema_functions (
@@ -2923,6 +2945,9 @@ ALTER TABLE ONLY layout_organiser
 ALTER TABLE ONLY layout
     ADD CONSTRAINT layout_pkey PRIMARY KEY (hash);
 
+ALTER TABLE ONLY ledger_mark
+    ADD CONSTRAINT ledger_mark_pkey PRIMARY KEY (is_only);
+
 ALTER TABLE ONLY listing_due
     ADD CONSTRAINT listing_due_pkey PRIMARY KEY (what, id);
 
@@ -3024,6 +3049,9 @@ ALTER TABLE ONLY report_seat
 
 ALTER TABLE ONLY report_stage
     ADD CONSTRAINT report_stage_pkey PRIMARY KEY (show_id, number, stage);
+
+ALTER TABLE ONLY revoked_ticket_key
+    ADD CONSTRAINT revoked_ticket_key_pkey PRIMARY KEY (show_id, key_id);
 
 ALTER TABLE ONLY sale
     ADD CONSTRAINT sale_pkey PRIMARY KEY (show_id);
@@ -3273,6 +3301,9 @@ ALTER TABLE ONLY price
 
 ALTER TABLE ONLY refresh_token
     ADD CONSTRAINT refresh_token_session_id_fkey FOREIGN KEY (session_id) REFERENCES session(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY revoked_ticket_key
+    ADD CONSTRAINT revoked_ticket_key_key_id_fkey FOREIGN KEY (key_id) REFERENCES ticket_key(id);
 
 ALTER TABLE ONLY session
     ADD CONSTRAINT session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;

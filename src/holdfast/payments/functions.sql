@@ -210,7 +210,7 @@ BEGIN
            AND payment.step NOT IN ('paid', 'late', 'returned')
      RETURNING payment.*
     ), entries AS MATERIALIZED (
-        SELECT *, nextval('ledger_number') AS entry FROM changed
+        SELECT *, new_number() AS entry FROM changed
     )
     INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
     SELECT show_id, entry, account, amount, currency, number, attempt,

@@ -127,7 +127,7 @@ CREATE OR REPLACE FUNCTION add_journal_entry(
     p_accounts text[], p_amounts bigint[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    v_entry bigint := nextval('ledger_number');
+    v_entry bigint := new_number();
 BEGIN
     INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
     SELECT p_show, v_entry, account, amount, p_currency, p_number, p_attempt, p_kind

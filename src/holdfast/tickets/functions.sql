@@ -28,8 +28,8 @@ SELECT show_id, serial, edition, from_id, email FROM ticket_transfer;
 CREATE OR REPLACE FUNCTION issue_tickets(p_show bigint[], p_number bigint[], p_seat int[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO ticket (show_id, number, seat)
-    SELECT show_id, number, seat
+    INSERT INTO ticket (show_id, number, seat, serial)
+    SELECT show_id, number, seat, new_number()
       FROM unnest(p_show, p_number, p_seat) WITH ORDINALITY AS a (show_id, number, seat, ord)
   ORDER BY ord;
 END $$;

@@ -1,7 +1,7 @@
 """A code as a picture: SVG for pages, PNG for mail, modules for print. No I/O.
 
-Error correction M: a scratched phone or a folded sheet is still read, and the picture stays at 37 modules.
-The quiet zone of four modules is part of every picture, so that no caller can omit it.
+Error correction M: a scratched phone or a folded sheet is still read, and the picture stays at 37 or 41
+modules. The quiet zone of four modules is part of every picture, so that no caller can omit it.
 """
 
 import io

@@ -4,7 +4,8 @@
        1        1      ─── varints, shortest form ───
 
 As text it is base 32 in capitals: QR codes have a mode for those (11 bits for two characters), and a scanner
-that types like a keyboard gets them right on most layouts. About 116 characters: a QR of 37 modules.
+that types like a keyboard gets them right on most layouts. About 122 characters: a QR of 37 modules (41
+for live codes and from show 16 384 on).
 
 - A code has one spelling. Another spelling of the same bytes is refused, so nothing can be changed unseen.
 - The signature is Ed25519 over a prefix of its own: nothing else we sign is a ticket, and no ticket is a
