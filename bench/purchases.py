@@ -147,18 +147,26 @@ async def _count_traffic(env: Environment) -> dict[str, int]:
     return {"postgres": commits, "redis": int(line.partition("calls=")[2].partition(",")[0])}
 
 
+def _captured(payment: Payment) -> Charge:
+    return Charge(
+        answer=GatewayAnswer.YES,
+        reference="pay_bench",
+        amount_minor=payment.amount_minor,
+        currency=payment.currency,
+    )
+
+
 async def _measure_confirmations(session: Session) -> Figure:
     figure = Figure(
         "payments confirmed in batches", "payments/s", "one transaction per payment, pool of 6", 6.0
     )
-    charge = Charge(answer=GatewayAnswer.YES, reference="pay_bench")
     async with start_environment() as env:
         payments = env.app.payments
         async for attempt in session.repeat(figure):
             session.report(f"confirmations, attempt {attempt + 1}")
             (show,) = await create_shows(env, a_layout(BATCHED + SINGLE, row=100), 1, with_maps=False)
             started = await _start_payments(env, show, BATCHED + SINGLE)
-            captured = [CapturedPayment(payment, charge, 100, 50) for payment in started]
+            captured = [CapturedPayment(payment, _captured(payment), 100, 50) for payment in started]
 
             async def confirm_alone(payment: CapturedPayment) -> None:
                 await payments.confirm_many([payment])

@@ -15,16 +15,14 @@ from holdfast.notifications import NoticeKind
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope
-from holdfast.payments.gateway import Charge, GatewayAnswer
-from holdfast.payments.store import CapturedPayment
 from holdfast.tickets.transfer import Giver, Transfers
 from tests.support import shows as cast
+from tests.support.ledger_payments import confirmed
 from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import bought, payment_request, refund_jobs
 
 PUBLIC = "https://hall.example"
-YES = Charge(answer=GatewayAnswer.YES, reference="pay_1")
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ async def pays_late(scene: Scene, *, may_book: bool) -> Booking:
     assert started.payment is not None
     gone = await scene.app.payments.release(started.payment, is_sure=False)
     await scene.app.holds.update_map(scene.show, Settlement("release", started.payment.claim))
-    (late,) = await scene.app.payments.confirm_many([CapturedPayment(gone, YES, 100, 50)])
+    late = await confirmed(scene.app, gone)
     await scene.app.payments.book_late(late, may_book=may_book)
     return booking
 

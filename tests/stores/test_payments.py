@@ -8,9 +8,10 @@ import pytest
 from holdfast.app import App
 from holdfast.bookings import Booking, BookingState
 from holdfast.claim import Settlement
+from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.payments.payment import Payment
-from holdfast.payments.saga import PaymentStep
-from holdfast.payments.store import PaymentStart
+from holdfast.payments.saga import UNDER_WAY, PaymentStep
+from holdfast.payments.store import CapturedPayment, PaymentStart
 from tests.support.ledger_payments import NO, confirmed, paying, request_for
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
@@ -96,6 +97,36 @@ async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_app
         "SELECT kind FROM outbox WHERE number > 0 AND show_id = $1 ORDER BY id", show_id
     )
     assert [row["kind"] for row in kinds] == ["booking.held", "booking.paying", "booking.confirmed"]
+
+
+WRONG = [
+    Charge(answer=GatewayAnswer.YES, reference="pay_1", amount_minor=1, currency="EUR"),
+    Charge(answer=GatewayAnswer.YES, reference="pay_1", amount_minor=3000, currency="USD"),
+    Charge(answer=GatewayAnswer.YES, reference="pay_1"),
+]
+
+
+@pytest.mark.parametrize("captured", WRONG, ids=["amount", "currency", "none"])
+@pytest.mark.parametrize("before", ["charge", "look_up", "call_off", "watch", "declined", "expired"])
+async def test_the_ledger_confirms_no_other_amount_from_any_step(
+    app: App, a_show: Show, captured: Charge, before: str
+) -> None:
+    show_id = await a_show()
+    payment = await paying(app, show_id, 3, 4)
+    step = PaymentStep(before)
+    if step in UNDER_WAY:
+        await app.payments.advance(payment, step, None, 60_000)
+    elif step is PaymentStep.DECLINED:
+        await app.payments.give_back(payment, NO, PaymentStep.DECLINED)
+    else:
+        await app.payments.release(payment, is_sure=step is PaymentStep.EXPIRED, due_ms=60_000)
+
+    (after,) = await app.payments.confirm_many([CapturedPayment(payment, captured, 100, 50)])
+
+    assert after.step is step
+    assert after.booking_state is not BookingState.CONFIRMED
+    assert await app.postgres.fetchval("SELECT count(*) FROM journal WHERE show_id = $1", show_id) == 0
+    assert await app.postgres.fetchval("SELECT count(*) FROM ticket WHERE show_id = $1", show_id) == 0
 
 
 async def test_a_decline_gives_the_hold_its_time_back_and_another_key(either_app: App, a_show: Show) -> None:

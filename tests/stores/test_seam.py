@@ -296,7 +296,7 @@ class TestRule12TheFence:
         second = (await payments.start(request_for(booking))).payment
         assert second is not None
 
-        came = Charge(answer=GatewayAnswer.YES, reference="pay_1")
+        came = Charge(answer=GatewayAnswer.YES, reference="pay_1", amount_minor=1500, currency="EUR")
         (late,) = await payments.confirm_many([CapturedPayment(first, came, 0, 0)])
         (paid,) = await payments.confirm_many([CapturedPayment(second, came, 0, 0)])
 

@@ -56,6 +56,10 @@ class Bank:
     async def of(self, booking_id: str, since_s: float = 0.0) -> list[Taken]:
         return [one for one in await self.payments(since_s) if one.booking_id == booking_id]
 
+    async def by_key(self, key: str) -> list[Taken]:
+        page = (await self._client.get("/v1/payments", params={"reference": key})).json()
+        return msgspec.convert(page["payments"], list[Taken])
+
     async def decides(self, payment: Taken, method: str = "tok_ok") -> None:
         """A payment the bank was still thinking about is captured or, as the method says, declined."""
         answer = await self._client.post(f"/v1/payments/{payment.id}/confirm", json={"method": method})

@@ -1,5 +1,6 @@
 """Payments in the ledger without a gateway: started, confirmed, declined."""
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -41,6 +42,9 @@ async def paying(app: App, show_id: int, *seats: int) -> Payment:
 
 
 async def confirmed(app: App, payment: Payment, charge: Charge = YES) -> Payment:
+    """The gateway has captured the amount of the payment, unless the charge has another one."""
+    if charge.amount_minor is None:
+        charge = replace(charge, amount_minor=payment.amount_minor, currency=payment.currency)
     (after,) = await app.payments.confirm_many([CapturedPayment(payment, charge, 100, 50)])
     return after
 

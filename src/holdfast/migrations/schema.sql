@@ -494,7 +494,7 @@ CREATE VIEW payment_detail AS
    FROM (payment
      JOIN payable_booking booking USING (show_id, number));
 
-CREATE FUNCTION confirm_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reference text[], p_card text[], p_fee bigint[], p_tax bigint[]) RETURNS SETOF payment_detail
+CREATE FUNCTION confirm_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reference text[], p_card text[], p_amount bigint[], p_currency text[], p_fee bigint[], p_tax bigint[]) RETURNS SETOF payment_detail
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
@@ -504,8 +504,9 @@ CREATE FUNCTION confirm_payments(p_show bigint[], p_number bigint[], p_attempt i
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
     PERFORM confirm_paying(array_agg(show_id), array_agg(number), array_agg(payment.fence))
-       FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
-       JOIN payment USING (show_id, number, attempt);
+       FROM unnest(p_show, p_number, p_attempt, p_amount, p_currency)
+            AS a (show_id, number, attempt, amount_minor, currency)
+       JOIN payment USING (show_id, number, attempt, amount_minor, currency);
 
     WITH changed AS (
         UPDATE payment
@@ -520,10 +521,11 @@ BEGIN
                              THEN NULL ELSE now() END,
                ended_at = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
                                THEN now() END
-          FROM unnest(p_show, p_number, p_attempt, p_reference, p_card, p_fee, p_tax)
-               AS a (show_id, number, attempt, reference, card, fee, tax)
+          FROM unnest(p_show, p_number, p_attempt, p_reference, p_card, p_amount, p_currency, p_fee, p_tax)
+               AS a (show_id, number, attempt, reference, card, amount, currency, fee, tax)
           JOIN payable_booking AS booking USING (show_id, number)
          WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.amount_minor = a.amount AND payment.currency = a.currency
            AND payment.step NOT IN ('paid', 'late', 'returned')
      RETURNING payment.*
     ), entries AS MATERIALIZED (

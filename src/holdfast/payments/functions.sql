@@ -177,18 +177,21 @@ LANGUAGE sql AS $$
 $$;
 
 -- The money has arrived. Bookings that still wait for it are confirmed, with their tickets, audit row, fact
--- and journal entry; a payment whose booking no longer waits is late. A second call changes nothing.
+-- and journal entry; a payment whose booking no longer waits is late. A second call changes nothing. Nor does
+-- money of another amount or currency than the payment's: whatever path led here, a booking is never
+-- confirmed for it, and reconciliation reports it to an operator.
 CREATE OR REPLACE FUNCTION confirm_payments(
     p_show bigint[], p_number bigint[], p_attempt int[], p_reference text[], p_card text[],
-    p_fee bigint[], p_tax bigint[]
+    p_amount bigint[], p_currency text[], p_fee bigint[], p_tax bigint[]
 ) RETURNS SETOF payment_detail
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
     PERFORM confirm_paying(array_agg(show_id), array_agg(number), array_agg(payment.fence))
-       FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
-       JOIN payment USING (show_id, number, attempt);
+       FROM unnest(p_show, p_number, p_attempt, p_amount, p_currency)
+            AS a (show_id, number, attempt, amount_minor, currency)
+       JOIN payment USING (show_id, number, attempt, amount_minor, currency);
 
     WITH changed AS (
         UPDATE payment
@@ -203,10 +206,11 @@ BEGIN
                              THEN NULL ELSE now() END,
                ended_at = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
                                THEN now() END
-          FROM unnest(p_show, p_number, p_attempt, p_reference, p_card, p_fee, p_tax)
-               AS a (show_id, number, attempt, reference, card, fee, tax)
+          FROM unnest(p_show, p_number, p_attempt, p_reference, p_card, p_amount, p_currency, p_fee, p_tax)
+               AS a (show_id, number, attempt, reference, card, amount, currency, fee, tax)
           JOIN payable_booking AS booking USING (show_id, number)
          WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.amount_minor = a.amount AND payment.currency = a.currency
            AND payment.step NOT IN ('paid', 'late', 'returned')
      RETURNING payment.*
     ), entries AS MATERIALIZED (

@@ -41,7 +41,7 @@ class Charge:
     code: str | None = None  # of a NO, stable: card_declined, insufficient_funds, expired_card …
     action_url: str | None = None  # UNKNOWN, and the payer has to go here: a payment page, 3-D Secure
     client_secret: str | None = None  # UNKNOWN, and the payer's browser needs this to confirm
-    amount_minor: int | None = None  # of a YES: the captured amount
+    amount_minor: int | None = None  # of a YES: the captured amount, always with its currency
     currency: str | None = None
     refunded_minor: int = 0  # of a YES: the amount refunded so far
     card: str | None = None  # fingerprint of the card or account, where the gateway provides it

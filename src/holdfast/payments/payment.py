@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from holdfast.bookings import BookingState, NoSuchBooking, from_public_id, public_id, reference
 from holdfast.claim import Claim
+from holdfast.payments.gateway import Charge
 from holdfast.payments.saga import ENDS, DeadlineStatus, PaymentStep
 
 KEY_FORM = "{booking}_{salt}"  # and _{attempt}, which the ledger adds
@@ -100,6 +101,10 @@ class Payment(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def has_ended(self) -> bool:
         return self.step in ENDS
+
+    def is_for(self, charge: Charge) -> bool:
+        """Whether captured money is exactly what was requested. A capture without an amount is not."""
+        return (charge.amount_minor, charge.currency) == (self.amount_minor, self.currency)
 
     def time(self, now_s: float, grace_s: int) -> DeadlineStatus:
         left_s = self.left_ms / 1000 - (now_s - self.read_at_s)

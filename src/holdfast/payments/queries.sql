@@ -3,7 +3,7 @@
 SELECT * FROM start_payments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 
 -- name: confirm
-SELECT * FROM confirm_payments($1, $2, $3, $4, $5, $6, $7);
+SELECT * FROM confirm_payments($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: give_back
 SELECT * FROM decline_payments($1, $2, $3, $4, $5, $6);

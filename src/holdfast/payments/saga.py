@@ -5,7 +5,7 @@
        no      │      └─ unknown ─► LOOK_UP ─ yes, no: as above               └─ no ──► REFUND ─┬─► RETURNED
        ▼       └─── absent ────────────┘ │                                                      └─► BY_HAND
     REFUSED                              └─ time is up ─► CALL_OFF ─ yes, absent ─► RELEASE ─► EXPIRED
-                                                             │  no: it was taken ─► CONFIRM
+                                                             │  no: it was taken ─► amount compared ─► CONFIRM
                                                              └─ silent for long ─► WATCH (seats released)
 
 `next_step` decides, saga_runner.py executes the step and returns with the answer. CHARGE, LOOK_UP, CALL_OFF,

@@ -32,6 +32,7 @@ PAUSES_MS = (500, 1000, 2000, 4000, 8000, 15_000)
 WATCH_PAUSES_MS = (5_000, 15_000, 60_000, 300_000)
 LATE_CLAIM_MS = 30_000  # the claim on the seats of a late payment, while the ledger decides
 NO_LIMIT = 1_000_000  # the ledger enforces the owner's limit
+CANCELS = (PaymentStep.CALL_OFF, PaymentStep.WATCH)
 GATEWAY_FIELDS = ("reference", "action_url", "client_secret")  # stored when the gateway returns them
 
 
@@ -109,7 +110,7 @@ class SagaRunner:
         return await self._settle_late(payment) if step is PaymentStep.LATE else payment
 
     async def confirm(self, payment: Payment, charge: Charge) -> Payment:
-        """The money was captured: PAID with the seats confirmed, or LATE."""
+        """The money was captured: PAID with the seats confirmed, or LATE. Another amount changes nothing."""
         show = self._catalogue.recent_show(payment.show_id) or await self._catalogue.show_on_sale(
             payment.show_id
         )
@@ -118,6 +119,8 @@ class SagaRunner:
         fee, tax = sum(line.fee_minor for line in lines), sum(line.tax_minor for line in lines)
         after = await self._payments.confirm(CapturedPayment(payment, charge, fee, tax))
         metrics.add("payments_total", step=after.step)
+        if after.step not in (PaymentStep.PAID, PaymentStep.LATE, PaymentStep.RETURNED):
+            log.error("the ledger refused another amount", key=payment.key, captured=charge.amount_minor)
         if after.step is PaymentStep.PAID:
             await self._holds.update_map(after.show_id, Settlement("commit", after.claim))
         return after
@@ -149,7 +152,7 @@ class SagaRunner:
         return await self._settle_late(await self.confirm(payment, charge))
 
     async def _call_gateway(self, step: PaymentStep, payment: Payment) -> Charge:
-        """One call of the gateway. A charge of a different amount than ours becomes UNKNOWN."""
+        """The gateway's answer to a step. Money of another amount or currency than ours becomes UNKNOWN."""
         key, reference = payment.key, payment.reference
         if payment.gateway != self.gateway.name:
             # Another gateway was configured when it was made. "Absent" from this one would prove nothing.
@@ -161,23 +164,36 @@ class SagaRunner:
                     charge = await self.gateway.charge(self._charge_order(payment))
                 case PaymentStep.LOOK_UP:
                     charge = await self.gateway.look_up(key=key, reference=reference)
-                case PaymentStep.CALL_OFF | PaymentStep.WATCH:
-                    charge = await self.gateway.call_off(key=key, reference=reference)
+                case _ if step in CANCELS:
+                    charge = await self._cancel_or_find_capture(key, reference)
                 case _:
                     raise AssertionError(f"{step} is not a call of the gateway")
         metrics.add("gateway_answers_total", step=step, answer=charge.answer)
-        wrong = charge.amount_minor not in (None, payment.amount_minor)
-        if wrong or charge.currency not in (None, payment.currency):
+        # YES to a cancel request means that no money moves; NO means that it has moved.
+        captured = GatewayAnswer.NO if step in CANCELS else GatewayAnswer.YES
+        if charge.answer is captured and not payment.is_for(charge):
             metrics.add("payment_mismatches_total")
             log.error(
                 "the gateway captured another amount",
                 key=key,
-                expected=payment.amount_minor,
-                captured=charge.amount_minor,
-                currency=charge.currency,
+                expected=(payment.amount_minor, payment.currency),
+                captured=(charge.amount_minor, charge.currency),
             )
             return replace(charge, answer=GatewayAnswer.UNKNOWN)
         return charge
+
+    async def _cancel_or_find_capture(self, key: str, reference: str | None) -> Charge:
+        """Cancel a charge. NO only with the captured money in it, which the caller compares with ours.
+
+        "Too late, it was captured" does not say how much: confirming on it alone would book any amount.
+        """
+        cancelled = await self.gateway.call_off(key=key, reference=reference)
+        if cancelled.answer is not GatewayAnswer.NO:
+            return cancelled
+        captured = await self.gateway.look_up(key=key, reference=cancelled.reference or reference)
+        if captured.answer is not GatewayAnswer.YES:
+            return Charge(answer=GatewayAnswer.UNKNOWN, reference=cancelled.reference)
+        return replace(captured, answer=GatewayAnswer.NO)
 
     def _charge_order(self, payment: Payment) -> ChargeOrder:
         return ChargeOrder(

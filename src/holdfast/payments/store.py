@@ -90,12 +90,17 @@ class PaymentStore:
         ]
 
     async def confirm_many(self, captured: Sequence[CapturedPayment]) -> list[Payment]:
-        """PAID, or LATE: its booking was not waiting any more. Idempotent."""
+        """PAID, or LATE: its booking was not waiting any more. Idempotent.
+
+        Money of another amount or currency changes nothing: the payment is returned as it was.
+        """
         rows = await self._fetch(
             "confirm",
             *_keys([one.payment for one in captured]),
             [one.charge.reference for one in captured],
             [one.charge.card for one in captured],
+            [one.charge.amount_minor for one in captured],
+            [one.charge.currency for one in captured],
             [one.fee_minor for one in captured],
             [one.tax_minor for one in captured],
         )

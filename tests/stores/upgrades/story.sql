@@ -64,7 +64,8 @@ BEGIN
     END LOOP;
     PERFORM expire_payments('{1}', ARRAY[n[6]], '{1}', 'watch', 1000);
     PERFORM confirm_payments('{1,1,1}', ARRAY[n[1], n[2], n[6]], '{1,1,1}', '{ref1,ref2,ref6}',
-                             '{card1,card2,card6}', '{200,100,100}', '{0,0,0}');
+                             '{card1,card2,card6}', '{3000,1500,1500}', '{EUR,EUR,EUR}', '{200,100,100}',
+                             '{0,0,0}');
     PERFORM settle_late_payment(1, n[6], 1, false);
     PERFORM record_refund(1, n[1], 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'EUR', '', 2, 1000);
     PERFORM record_refund(1, n[2], 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'EUR', '', 3, 1000);
