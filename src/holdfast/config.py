@@ -41,6 +41,9 @@ class Config:
     batch_max: int = setting(128, "callers in one round trip; 1 switches batching off")
     waiting_max: int = setting(10_000, "callers waiting for a batch before requests are refused as busy")
     ledger_only_max: int = setting(32, "holds under way at once while Redis is unreachable")
+    sale_lock_wait_ms: int = setting(
+        3000, "a hold waits this long for a show that is being rebuilt or changed, then it is refused as busy"
+    )
     map_fresh_ms: int = setting(100, "minimum pause between two reads of a show's map, per process")
     sweep_pause_ms: int = setting(500, "pause between two sweeps of lapsed bookings")
     sweep_max: int = setting(500, "bookings closed per sweep")

@@ -174,8 +174,8 @@ class TestRule5ARebuildAndAClaim:
             await tx.execute(
                 "SELECT 1 FROM sale WHERE show_id = $1 FOR UPDATE", till.show
             )  # as rebuild has it
-            opening = asyncio.create_task(till.open(4))
-            await asyncio.sleep(0.1)
+            opening = asyncio.create_task(hold(stage.app, till.show, an_owner(), 4))
+            await until(lambda: asyncio.sleep(0, stage.app.holds.locked_shows > 0))
             assert not opening.done()
             epoch = await tx.fetchval(
                 "UPDATE sale SET epoch = epoch + 1 WHERE show_id = $1 RETURNING epoch", till.show

@@ -1,4 +1,4 @@
-"""A way to the ledger that can be cut, and mended."""
+"""A way to the ledger or to Redis that can be cut, and mended."""
 
 import asyncio
 import tempfile
@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from holdfast.config import Config
 
@@ -14,7 +15,7 @@ SOCKET = ".s.PGSQL.5432"
 
 @dataclass
 class Line:
-    config: Config  # leads to the ledger over this line
+    config: Config  # leads to the engine over this line
     target: str
     is_cut: bool = False
     calls: set[asyncio.StreamWriter] = field(default_factory=set)
@@ -47,13 +48,29 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @asynccontextmanager
 async def a_line(config: Config) -> AsyncIterator[Line]:
+    """To the ledger."""
     folder = config.database_url.partition("host=")[2]
     with tempfile.TemporaryDirectory(prefix="line-") as here:
         over = replace(config, database_url=config.database_url.replace(folder, here))
-        line = Line(over, str(Path(folder) / SOCKET))
-        server = await asyncio.start_unix_server(line.carry, str(Path(here) / SOCKET))
-        try:
+        async with _carried(Line(over, str(Path(folder) / SOCKET)), Path(here) / SOCKET) as line:
             yield line
-        finally:
-            server.close()
-            line.cut()
+
+
+@asynccontextmanager
+async def a_line_to_redis(config: Config) -> AsyncIterator[Line]:
+    path = urlsplit(config.redis_url).path
+    with tempfile.TemporaryDirectory(prefix="line-") as here:
+        own = Path(here) / "redis.sock"
+        over = replace(config, redis_url=config.redis_url.replace(path, str(own)))
+        async with _carried(Line(over, path), own) as line:
+            yield line
+
+
+@asynccontextmanager
+async def _carried(line: Line, own: Path) -> AsyncIterator[Line]:
+    server = await asyncio.start_unix_server(line.carry, str(own))
+    try:
+        yield line
+    finally:
+        server.close()
+        line.cut()

@@ -158,9 +158,10 @@ class SeatsLost(Struct, frozen=True, gc=False):
 # closed      the sale is not open
 # stale       the revision is outdated: load the show again
 # unmarked    ledger_only, but the sale is not marked yet
+# locked      the sale, or a row of it, is locked by another transaction: nothing was written, send it again
 # key_reused  the same Idempotency-Key with another body
 # repriced    the seats cost another amount than the client expects (decided without PostgreSQL)
-Reason = Literal["limit", "closed", "stale", "unmarked", "key_reused", "repriced"]
+Reason = Literal["limit", "closed", "stale", "unmarked", "locked", "key_reused", "repriced"]
 
 
 class OpeningRefused(Struct, frozen=True, gc=False):

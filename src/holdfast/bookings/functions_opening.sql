@@ -3,6 +3,10 @@
 -- Each request gets all its seats, or nothing of it is committed. Outcomes, one per request:
 --   held, confirmed (nothing to pay)  · same (this request id was answered before)
 --   taken (details: who has the seats) · limit · closed · stale (the show has a newer revision) · unmarked
+--   locked (the sale is locked by a rebuild or a change of the show: nothing was written, send it again)
+--
+-- A batch is for many shows, and none of them waits for the lock of another: a locked sale is skipped.
+-- Other waits (a seat or a counter of the show) are limited by the lock_timeout that the caller sets.
 --
 -- The common case is five short statements over arrays. Only when a key rejects the batch does the function
 -- find out which request lost, to whom, and what can still be saved.
@@ -27,19 +31,29 @@ DECLARE
     v_easy    boolean;
 BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
-    -- commits after it has read the bookings.
+    -- commits after it has read the bookings. Skipped if it is taken: waiting here would make the buyers of
+    -- all other shows in the batch wait for this one.
     SELECT array_agg(sale_verdict(sale, requested.revision, requested.amount, p_by_ledger)
                      ORDER BY requested.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY requested.ord),
            array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord)
       INTO v_outcome, v_epoch, v_max
       FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS requested (show_id, revision, amount, ord)
-      LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale
+      LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show)
+                 ORDER BY show_id FOR SHARE SKIP LOCKED) AS sale
      USING (show_id);
+    IF 0 = ANY (v_epoch) THEN  -- no row was read: the sale is locked, or there is none
+        FOR i IN 1 .. cardinality(p_show) LOOP
+            IF v_epoch[i] = 0 AND EXISTS (SELECT FROM sale WHERE show_id = p_show[i]) THEN
+                v_outcome[i] := 'locked';
+                v_number[i] := NULL;
+            END IF;
+        END LOOP;
+    END IF;
 
     -- The easy way: Redis has decided already, so nothing is in the way. Seats are inserted in key order, so
     -- that two batches that want the same ones cannot deadlock.
-    v_easy := v_outcome <@ ARRAY['held', 'confirmed'];
+    v_easy := v_outcome <@ ARRAY['held', 'confirmed', 'locked'];
     IF v_easy THEN
         BEGIN
             INSERT INTO booking

@@ -35,7 +35,9 @@ from holdfast.errors import Busy
 Q = Queries("holdfast.bookings")
 
 STATES = {state.value: state for state in BookingState}
-TRIES_MAX = 4  # of a batch that met a deadlock or a lock time-out; nothing of it was committed
+LOCKED = OpeningRefused("locked")
+TRIES_MAX = 4  # of a block that met a deadlock or a hold; nothing of it was committed
+SPLIT_AT_ONCE_MAX = 2  # shows of a split batch; more would take the connections of everything else
 UNKNOWN_RETRY_S = 4.0  # how long to retry a batch whose answer was lost
 
 
@@ -45,18 +47,25 @@ class Bookings:
         self._look: Batcher[tuple[int, int], Booking | None] = Batcher(
             self.booking_many, batch_max=batch_max, waiting_max=waiting_max
         )
+        self._splitting = asyncio.Semaphore(SPLIT_AT_ONCE_MAX)
 
-    async def open_many(self, openings: Sequence[Opening]) -> list[OpeningOutcome]:
+    async def open_many(self, openings: Sequence[Opening], *, lock_wait_ms: int = 0) -> list[OpeningOutcome]:
         """All seats or none for each opening; a booking is durable before it is returned.
 
         If the answer is lost, the batch is sent again with the same request ids: PostgreSQL finds what it has
-        committed and does not repeat it.
+        committed and does not repeat it. Openings of a show that another transaction has locked are refused
+        as `locked`; those of other shows are opened. `lock_wait_ms` limits waits for other rows than the sale
+        (0: only by the statement's time-out).
         """
         give_up_at = time.monotonic() + UNKNOWN_RETRY_S
         unknown = False
         while True:
             try:
-                return await self._open_once(openings)
+                outcomes = await self._open_by_show(openings, lock_wait_ms)
+                if not unknown or LOCKED not in outcomes:
+                    return outcomes
+                # The lost try may have opened it: "locked" only says that this try wrote nothing.
+                raise EngineDown("ledger", unknown=True)
             except EngineDown as down:
                 # Once an answer was lost the rows may be there. A later clean failure does not change that:
                 # as a certain "no" it would release claims of seats that are sold.
@@ -65,24 +74,43 @@ class Bookings:
                     raise EngineDown("ledger", unknown=unknown) from down
                 await asyncio.sleep(0.1)
 
-    async def _open_once(self, openings: Sequence[Opening]) -> list[OpeningOutcome]:
+    async def _open_by_show(self, openings: Sequence[Opening], lock_wait_ms: int) -> list[OpeningOutcome]:
+        """All in one statement. If a lock stops it, show by show: only the locked show is refused."""
+        try:
+            return await self._open_once(openings, lock_wait_ms)
+        except AGAIN:
+            # A deadlock or a lock time-out rolled everything back: nothing of it was written.
+            metrics.add("ledger_retries_total")
+        by_show: dict[int, list[int]] = {}
+        for position, opening in enumerate(openings):
+            by_show.setdefault(opening.show_id, []).append(position)
+        outcomes: list[OpeningOutcome] = [LOCKED] * len(openings)
+        if len(by_show) == 1:
+            return outcomes
+
+        async def open_part(positions: list[int]) -> None:
+            async with self._splitting:
+                part = await self._open_by_show([openings[i] for i in positions], lock_wait_ms)
+            for position, outcome in zip(positions, part, strict=True):
+                outcomes[position] = outcome
+
+        found = await asyncio.gather(*map(open_part, by_show.values()), return_exceptions=True)
+        for error in found:
+            if isinstance(error, EngineDown):  # other parts may be committed: a certain "no" would be wrong
+                raise EngineDown("ledger", unknown=True) from error
+            if error is not None:
+                raise error
+        return outcomes
+
+    async def _open_once(self, openings: Sequence[Opening], lock_wait_ms: int) -> list[OpeningOutcome]:
         began = time.perf_counter()
-        for attempt in range(TRIES_MAX):
-            try:
-                async with self._postgres.lease() as connection:
-                    # Computed with the connection in hand: time spent waiting for one has used up the claim,
-                    # and a row that outlived its claim would refuse seats that Redis shows as free.
-                    left_ms = remaining_ms(openings, time.monotonic())
-                    arguments = encode_openings(openings, left_ms)
-                    with fault_injection.fault_points("ledger.open"):
-                        row = require_row(await connection.fetchrow(Q.open_holds, *arguments))
-                break
-            except AGAIN:
-                # A deadlock or lock time-out rolled everything back: the whole batch can be sent again.
-                metrics.add("ledger_retries_total")
-                await asyncio.sleep(0.01 * (attempt + 1))
-        else:
-            raise Busy(retry_after_s=1)
+        async with self._postgres.lease() as connection:
+            # Computed with the connection in hand: time spent waiting for one has used up the claim,
+            # and a row that outlived its claim would refuse seats that Redis shows as free.
+            left_ms = remaining_ms(openings, time.monotonic())
+            arguments = encode_openings(openings, left_ms, lock_wait_ms)
+            with fault_injection.fault_points("ledger.open"):
+                row = require_row(await connection.fetchrow(Q.open_holds, *arguments))
         for outcome, count in Counter(row["outcomes"]).items():
             metrics.add("openings_total", count, outcome=outcome)
         metrics.observe("open_batch_size", len(openings))
@@ -111,7 +139,7 @@ class Bookings:
                 return await self._load_first_answer(opening, epoch)
             case "taken":
                 return SeatsLost(rivals)
-            case "limit" | "closed" | "stale" | "unmarked" as reason:
+            case "limit" | "closed" | "stale" | "unmarked" | "locked" as reason:
                 return OpeningRefused(reason)
         raise AssertionError(f"open_holds returned {word}")
 
@@ -121,7 +149,7 @@ class Bookings:
         )
         if row is None:
             # A duplicate of this request in the same batch came first and lost: nothing of it was stored.
-            return (await self._open_once([opening]))[0]
+            return (await self._open_by_show([opening], 0))[0]
         booking = _parse_booking(row)
         if row["has_lapsed"]:  # the sweep has not closed the row yet, but its seats are free
             booking = msgspec.structs.replace(booking, state=BookingState.EXPIRED)
@@ -314,7 +342,9 @@ def remaining_ms(openings: Sequence[Opening], now_s: float) -> list[int]:
     return [max(1, o.ttl_ms - int((now_s - o.claimed_at_s) * 1000)) for o in openings]
 
 
-def encode_openings(openings: Sequence[Opening], left_ms: Sequence[int]) -> list[object]:
+def encode_openings(
+    openings: Sequence[Opening], left_ms: Sequence[int], lock_wait_ms: int = 0
+) -> list[object]:
     """Arguments of open_holds: array literals as PostgreSQL writes them, cheaper than encoding lists."""
     return [
         _int_array([o.show_id for o in openings]),
@@ -330,6 +360,7 @@ def encode_openings(openings: Sequence[Opening], left_ms: Sequence[int]) -> list
         _text_array([_int_array(o.prices) for o in openings]),
         _int_array([sum(o.prices) for o in openings]),
         openings[0].ledger_only,
+        str(lock_wait_ms),
     ]
 
 

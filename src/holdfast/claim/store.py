@@ -1,10 +1,11 @@
 """Pools in Redis: claim, settle, read, build. The only module in claim that talks to an engine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+from redis.exceptions import ResponseError
 
 from holdfast.claim.claim import (
     Blueprint,
@@ -55,6 +56,21 @@ class Claims:
             packed = pack([(one.action, str(one.claim), one.ms) for one in settlements])
             reply = await link.script(SETTLE, pool_keys(pool_id), (link.run_id, packed))
         return None if reply == b"map_missing" else int(unpack(reply)[0])
+
+    async def settle_pools(self, by_pool: Mapping[int, Sequence[Settlement]]) -> dict[int, ResponseError]:
+        """Several pools in one round trip; the errors of those that could not be settled, by pool. A pool
+        without a map has nothing to settle."""
+        async with self._redis.lease() as link:
+            calls = [
+                (
+                    pool_keys(pool_id),
+                    (link.run_id, pack([(one.action, str(one.claim), one.ms) for one in settlements])),
+                )
+                for pool_id, settlements in by_pool.items()
+            ]
+            replies = await link.scripts(SETTLE, calls)
+        pairs = zip(by_pool, replies, strict=True)
+        return {pool_id: reply for pool_id, reply in pairs if isinstance(reply, ResponseError)}
 
     async def read(self, pool_id: int, *, known: int = 0, with_claims: bool = False) -> PoolMap | int | None:
         """The map; or only its version, if that is the `known` one; None: there is no map."""

@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any
@@ -67,6 +67,31 @@ class Link:
             return await self.call("EVALSHA", script.sha, len(keys), *keys, *args)
         except NoScriptError:  # new server, restart, SCRIPT FLUSH
             return await self.call("EVAL", script.source, len(keys), *keys, *args)
+
+    async def scripts(
+        self, script: Script, calls: Sequence[tuple[Sequence[str], Sequence[Any]]]
+    ) -> list[Any | ResponseError]:
+        """The same script for several sets of keys in one round trip. A failed call has its error as reply:
+        the others were carried out, and their callers get their answers."""
+        if len(calls) == 1:
+            return [await self._reply_or_error(self.script(script, *calls[0]))]
+        commands = [("EVALSHA", script.sha, len(keys), *keys, *args) for keys, args in calls]
+        await self.connection.send_packed_command(self.connection.pack_commands(commands))
+        replies = [await self._reply_or_error(self.connection.read_response()) for _ in calls]
+        for position, (keys, args) in enumerate(calls):
+            if isinstance(replies[position], NoScriptError):
+                replies[position] = await self._reply_or_error(self.script(script, keys, args))
+        return replies
+
+    async def _reply_or_error(self, reply: Awaitable[Any]) -> Any | ResponseError:
+        """Errors of one call are replies; those of the server (read-only, out of memory, …) are raised."""
+        try:
+            return await reply
+        except ResponseError as error:
+            is_of_call = type(error) in (ResponseError, NoScriptError) and not str(error).startswith(UNFIT)
+            if not is_of_call:
+                raise
+            return error
 
 
 class Redis:

@@ -21,6 +21,7 @@ from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
 from holdfast.holds.choice import BestAvailable, find_best
 from holdfast.holds.errors import LeavesOrphan, SoldOut
+from holdfast.holds.opener import Opener
 from holdfast.holds.orphans import check_orphans
 from holdfast.holds.request import (
     Held,
@@ -37,8 +38,9 @@ LABELS = {Booking: "opened", AlreadyOpened: "already_opened", SeatsLost: "lost",
 
 
 class LedgerOnlyHolds:
-    def __init__(self, bookings: Bookings, seatmap: SeatMap, *, at_once_max: int) -> None:
+    def __init__(self, bookings: Bookings, opener: Opener, seatmap: SeatMap, *, at_once_max: int) -> None:
         self._bookings = bookings
+        self._opener = opener
         self._seatmap = seatmap
         self._at_once_max = at_once_max
         self._running = 0
@@ -64,7 +66,7 @@ class LedgerOnlyHolds:
             opening = build_opening(request, held, time.monotonic(), ledger_only=True)
             if is_repriced(request, opening):
                 return opening, OpeningRefused("repriced")
-            (outcome,) = await self._bookings.open_many([opening])
+            outcome = await self._opener.open_alone(opening)
             if isinstance(outcome, OpeningRefused) and outcome.reason == "unmarked":
                 # A process that reaches Redis could still sell from the old map: mark the sale, then retry.
                 await self._bookings.mark_map_stale(request.show.show_id)

@@ -6,6 +6,8 @@ from time import perf_counter
 from typing import Any
 
 import msgspec
+import structlog
+from redis.exceptions import ResponseError
 
 from holdfast.claim import LimitReached, MapMissing, NotEnoughUnits, PoolClosed, UnitsTaken, pool_keys
 from holdfast.engines.metrics import metrics
@@ -21,6 +23,8 @@ from holdfast.holds.request import (
     StandingPlaces,
 )
 
+log = structlog.get_logger(__name__)
+
 HOLD = Script("holdfast.holds", "hold")
 
 pack = msgspec.msgpack.encode
@@ -34,22 +38,29 @@ class HoldScripts:
         self._claim_grace_ms = claim_grace_ms
 
     async def hold_many(self, requests: Sequence[HoldRequest]) -> list[HoldOutcome]:
-        """One script call per show: requests for the same show travel together."""
+        """One script call per show, all in one round trip: requests for the same show travel together."""
         by_show: dict[int, list[int]] = {}
         for position, request in enumerate(requests):
             by_show.setdefault(request.show.show_id, []).append(position)
-        outcomes: list[HoldOutcome] = [MapMissing()] * len(requests)
-        counts: Counter[str] = Counter()
         began = perf_counter()
         async with self._redis.lease() as link:
-            for show_id, positions in by_show.items():
-                packed = pack([self._arguments(requests[position]) for position in positions])
-                # hold.lua compares the run id with the map's: a restarted server must not sell from a map
-                # that another process of it wrote, because it may have lost claims.
-                reply = await link.script(HOLD, pool_keys(show_id), (link.run_id, packed))
-                if reply == b"map_missing":
-                    counts["map_missing"] += len(positions)
-                    continue
+            # hold.lua compares the run id with the map's: a restarted server must not sell from a map
+            # that another process of it wrote, because it may have lost claims.
+            calls = [
+                (pool_keys(show_id), (link.run_id, pack([self._arguments(requests[i]) for i in positions])))
+                for show_id, positions in by_show.items()
+            ]
+            replies = await link.scripts(HOLD, calls)
+        outcomes: list[HoldOutcome] = [MapMissing()] * len(requests)
+        counts: Counter[str] = Counter()
+        for (show_id, positions), reply in zip(by_show.items(), replies, strict=True):
+            if reply == b"map_missing":
+                counts["map_missing"] += len(positions)
+            elif isinstance(reply, ResponseError):
+                # Its keys are not what the scripts expect. Other shows of the batch are not concerned.
+                log.error("a map cannot be read", show_id=show_id, error=str(reply))
+                counts["broken"] += len(positions)
+            else:
                 epoch, _, answers = unpack(reply)
                 counts.update([answer[0] for answer in answers])
                 for position, answer in zip(positions, answers, strict=True):

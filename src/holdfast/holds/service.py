@@ -6,8 +6,9 @@
                                          ├─ already ─► booking of the first try; a second claim is released
                                          └─ lost ────► claim released, map corrected with the real owners
 
-Redis down: PostgreSQL decides alone, few at a time, and the sale is marked so that its map is rebuilt before
-Redis sells again. PostgreSQL down: nothing is sold.
+A show that is locked waits apart from the others: opener.py. Redis down: PostgreSQL decides alone, few at a
+time, and the sale is marked so that its map is rebuilt before Redis sells again. PostgreSQL down: nothing is
+sold.
 """
 
 import asyncio
@@ -52,6 +53,8 @@ from holdfast.errors import Busy, KeyReused, Refusal
 from holdfast.holds.alternatives import find_alternatives
 from holdfast.holds.errors import ExtensionCap, LeavesOrphan, OverLimit, SeatsTaken, SoldOut
 from holdfast.holds.ledger_only import LedgerOnlyHolds
+from holdfast.holds.map_updates import MapUpdates
+from holdfast.holds.opener import Decision, Opener
 from holdfast.holds.redis import HoldScripts
 from holdfast.holds.request import (
     AlreadyHeld,
@@ -77,8 +80,6 @@ TRIES_MAX = 4  # a missing map or a changed catalogue is loaded and the request 
 STALE = OpeningRefused("stale")  # PostgreSQL has newer prices or another layout
 EXPIRING_MS = 500  # a rival with less time left is about to expire: worth one more try
 
-Decision = tuple[Opening, OpeningOutcome | EngineDown]  # EngineDown: the claim must still be dealt with
-
 
 class StaleCatalogue(Struct, frozen=True, gc=False):
     """Seats are claimed, but cannot be priced as requested: the cached show is outdated."""
@@ -99,22 +100,26 @@ class HoldService:
     ) -> None:
         self._catalogue = catalogue
         self._scripts = scripts
-        self._claims = claims
         self.bookings = bookings
         self._seatmap = seatmap
         self._config = config
-        self._ledger_only = LedgerOnlyHolds(bookings, seatmap, at_once_max=config.ledger_only_max)
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
         self._hold: Batcher[HoldRequest, HoldOutcome | Decision | StaleCatalogue] = Batcher(
             self._hold_many, **batches
         )
-        self._open: Batcher[Opening, Decision] = Batcher(self._open_many, **batches)
-        self._settle = Batcher(self._settle_many, batch_max=config.batch_max, waiting_max=config.waiting_max)
+        self._open = Opener(bookings, **batches, lock_wait_s=config.sale_lock_wait_ms / 1000)
+        self._ledger_only = LedgerOnlyHolds(bookings, self._open, seatmap, at_once_max=config.ledger_only_max)
+        self._updates = MapUpdates(bookings, claims, seatmap, **batches)
+
+    @property
+    def locked_shows(self) -> int:
+        """Shows whose holds wait for a lock now."""
+        return self._open.locked_shows
 
     async def hold(self, request: HoldRequest) -> Booking:
         """The booking, or a refusal."""
         outcome: HoldOutcome | Decision | StaleCatalogue | Booking
-        for _ in range(TRIES_MAX):
+        for attempt in range(TRIES_MAX):
             try:
                 outcome = await self._hold(request)
             except EngineDown:
@@ -130,7 +135,7 @@ class HoldService:
                     return booking
                 request = await self._reload_show(request)
             elif isinstance(outcome, MapMissing):
-                await self._build_map(request.show.show_id)
+                await self._build_map(request.show.show_id, is_again=attempt > 0)
             else:
                 assert not isinstance(outcome, (Held, AlreadyHeld)), "a winner goes on to PostgreSQL"
                 self._refuse(request, outcome)
@@ -210,16 +215,8 @@ class HoldService:
         if held.seats[-1] < len(request.show.layout.labels):
             opening = build_opening(request, held, claimed_at_s)
             if not is_repriced(request, opening):
-                return Onward(opening, self._open)
+                return self._open.onward(opening)
         return StaleCatalogue(held, claimed_at_s)
-
-    async def _open_many(self, openings: Sequence[Opening]) -> list[Decision]:
-        try:
-            outcomes = await self.bookings.open_many(openings)
-        except EngineDown as down:
-            # An outcome, not an exception: each caller must release its own claim, or leave it if unsure.
-            return [(opening, down) for opening in openings]
-        return list(zip(openings, outcomes, strict=True))
 
     async def _apply_decision(
         self, request: HoldRequest, opening: Opening, outcome: OpeningOutcome | EngineDown
@@ -230,7 +227,7 @@ class HoldService:
             # Redis ended the rival's claim a moment before its row ended. Wait for the row: otherwise a seat
             # that is free in a moment would be refused to the buyer that Redis gave it to.
             await asyncio.sleep(max([rival.left_ms for rival in outcome.rivals] + [0]) / 1000 + 0.02)
-            ((_, outcome),) = await self._open_many([opening])
+            _, outcome = await self._open(opening)
         if isinstance(outcome, Booking):
             return await self._publish_booking(request, opening, outcome)
         if isinstance(outcome, EngineDown):
@@ -246,6 +243,8 @@ class HoldService:
             return _first_answer(outcome.booking)
         if opening.is_repeat and outcome == OpeningRefused("key_reused"):
             raise KeyReused()  # the claim belongs to the booking that the key was used for: do not release it
+        if opening.is_repeat and outcome == OpeningRefused("locked"):
+            raise Busy(retry_after_s=1)  # the first try may have its row: do not release its claim
         settlements = [Settlement("release", opening.claim)]
         if isinstance(outcome, SeatsLost):
             # Redis offered seats that are sold: without the correction every next buyer would fail here.
@@ -261,7 +260,7 @@ class HoldService:
         is_confirmed = booking.state is BookingState.CONFIRMED
         if is_behind or is_confirmed:
             if is_behind:
-                await self._catch_up(booking.show_id, booking.sale_epoch)
+                await self._updates.catch_up(booking.show_id, booking.sale_epoch)
             left_ms = request.show.hold_ttl_s * 1000 + self._config.claim_grace_ms
             action: Action = "commit" if is_confirmed else "adopt"
             await self.update_map(booking.show_id, Settlement(action, booking.claim, left_ms))
@@ -277,6 +276,8 @@ class HoldService:
                 raise OverLimit(limit=request.show.owner_seats_max)
             case "closed":
                 raise not_on_sale(request)
+            case "locked":
+                raise Busy(retry_after_s=1)
             case "key_reused":
                 raise KeyReused()
 
@@ -355,42 +356,19 @@ class HoldService:
             revision_before, request = request.show.revision, await self._reload_show(request)
         raise Busy(retry_after_s=1)
 
-    async def _build_map(self, show_id: int) -> None:
+    async def _build_map(self, show_id: int, *, is_again: bool) -> None:
         try:
+            if is_again:  # there is a map, and the scripts cannot read it: only a mark has it replaced
+                await self.bookings.mark_map_stale(show_id)
             await self._seatmap.rebuild(show_id, "missing")
         except EngineDown as down:
             if down.engine != "holds":
                 raise
             log.info("Redis became unreachable while a map was being built", show_id=show_id)
 
-    async def _catch_up(self, show_id: int, epoch: int) -> None:
-        """PostgreSQL has a later epoch than the map of the claim: make sure that Redis gets there too."""
-        try:
-            found, is_own_run = await self._claims.epoch(show_id)
-            if found < epoch or not is_own_run:
-                await self._seatmap.rebuild(show_id, "behind")
-        except EngineDown:
-            log.info("Redis unreachable; its map is rebuilt when it is back", show_id=show_id)
-
     async def update_map(self, show_id: int, *settlements: Settlement) -> None:
-        """PostgreSQL has decided; the map follows.
-
-        A map that cannot be reached stays wrong until the comparison job corrects it: the decision is
-        durable, so the buyer's answer must not fail because Redis did.
-        """
-        try:
-            with fault_injection.fault_points(f"map.{settlements[0].action}"):
-                await self._settle((show_id, settlements))
-        except EngineDown:
-            metrics.add("map_updates_missed_total", len(settlements))
-
-    async def _settle_many(self, updates: Sequence[tuple[int, tuple[Settlement, ...]]]) -> list[None]:
-        by_show: dict[int, list[Settlement]] = {}
-        for show_id, settlements in updates:
-            by_show.setdefault(show_id, []).extend(settlements)
-        for show_id, settlements_of_show in by_show.items():
-            await self._claims.settle_many(show_id, settlements_of_show)
-        return [None] * len(updates)
+        """PostgreSQL has decided; the map follows, now or when it is rebuilt."""
+        await self._updates.update(show_id, *settlements)
 
 
 def _first_answer(booking: Booking) -> Booking:
