@@ -18,3 +18,14 @@ ORDER BY input.place;
      AND starts_at > now()
      AND NOT cancelled
 ORDER BY starts_at, show_id;
+
+-- name: has_accounts_table
+SELECT to_regclass('account') IS NOT NULL;
+
+-- name: has_other_data
+-- Visitors of the demo may sign up; organisers, their events and an office without the demo are real.
+WITH demo AS (SELECT id, email FROM account WHERE email LIKE '%@holdfast.example')
+SELECT EXISTS (SELECT FROM account WHERE role <> 'fan' AND id NOT IN (SELECT id FROM demo))
+    OR EXISTS (SELECT FROM event WHERE organiser_id NOT IN (SELECT id FROM demo))
+    OR EXISTS (SELECT FROM account WHERE id NOT IN (SELECT id FROM demo))
+       AND NOT EXISTS (SELECT FROM demo WHERE email = 'organiser@holdfast.example');
