@@ -73,6 +73,7 @@ async def start_workers(env: Environment, count: int, port: int = 0) -> AsyncIte
             "HOLDFAST_REQUESTS_PER_SECOND_MAX": "0",
             "HOLDFAST_ACCESS_TTL_S": str(ACCESS_TTL_S),
             "HOLDFAST_BATCH_MAX": str(env.config.batch_max),
+            "HOLDFAST_GATEWAY": "sandbox",
             "HOLDFAST_GATEWAY_URL": env.config.gateway_url,
             "HOLDFAST_GATEWAY_SECRET": env.config.gateway_secret,
         }

@@ -112,6 +112,7 @@ async def start_background(env: Environment) -> AsyncIterator[int]:
     variables = os.environ | {
         "HOLDFAST_DATABASE_URL": env.config.database_url,
         "HOLDFAST_REDIS_URL": env.config.redis_url,
+        "HOLDFAST_GATEWAY": "sandbox",
         "HOLDFAST_GATEWAY_URL": env.config.gateway_url,
         "HOLDFAST_GATEWAY_SECRET": env.config.gateway_secret,
         "HOLDFAST_DATA_DIR": str(env.folder / "work"),

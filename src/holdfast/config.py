@@ -52,7 +52,9 @@ class Config:
 
     # payments
     gateway: str = setting(
-        "sandbox", "payment gateway: stripe, razorpay, sandbox, or none (only free shows can be on sale)"
+        "sandbox",
+        "stripe, razorpay, sandbox (no money moves) or none (only free shows can be on sale); "
+        "with database_url it must be set",
     )
     gateway_url: str = setting("", "the sandbox's address; empty: the one that is started beside the server")
     gateway_secret: str = secret("signs the sandbox's webhooks and opens its API; several: the newest first")
@@ -123,6 +125,10 @@ class Config:
     request_timeout_s: int = setting(10, "time limit of a request; then it is refused with Retry-After")
     slow_request_ms: int = setting(1000, "a request that takes longer is logged")
     access_log: int = setting(0, "1: log every request, not only the slow ones")
+    trusted_proxies: str = setting(
+        "127.0.0.1,::1",
+        "addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed",
+    )
     cors_origins: str = setting("", "sites whose pages may call the API, comma-separated, or *; empty: none")
 
     # people
@@ -164,6 +170,8 @@ class Config:
                 f"no such setting: {', '.join(sorted(strange))} (see docs/operating/settings.md)"
             )
         values: dict[str, Any] = {known[n].name: _read(known[n], n, value) for n, value in given.items()}
+        if values.get("database_url"):  # the sandbox moves no money: on a real database it must be chosen
+            values.setdefault("gateway", "")
         return cls(**values)
 
 

@@ -91,6 +91,7 @@ async def a_server(config: Config, log: Path) -> AsyncIterator[str]:
     env |= {
         "HOLDFAST_DATABASE_URL": config.database_url,
         "HOLDFAST_REDIS_URL": config.redis_url,
+        "HOLDFAST_GATEWAY": "sandbox",
         "HOLDFAST_GATEWAY_URL": config.gateway_url,
         "HOLDFAST_GATEWAY_SECRET": config.gateway_secret,
         "HOLDFAST_ACCESS_LOG": "1",

@@ -139,6 +139,7 @@ class TestTheDemo:
         found = DataFolder(demo.data).running()
         assert found is not None
         env = {"HOLDFAST_DATABASE_URL": found.database_url, "HOLDFAST_REDIS_URL": found.redis_url}
+        env["HOLDFAST_GATEWAY"] = "sandbox"
 
         async with serve_holdfast("work", "--data", str(tmp_path), **env):
             async with serve_holdfast(
@@ -177,6 +178,7 @@ class TestTrouble:
         env = {
             "HOLDFAST_DATABASE_URL": f"postgresql://a@127.0.0.1:{free_port()}/b",
             "HOLDFAST_REDIS_URL": f"unix://{tmp_path}/none",
+            "HOLDFAST_GATEWAY": "none",
         }
         for command in (("migrate",), ("audit",), ("serve", "--port", "0"), ("work",)):
             ended = await run_holdfast(*command, "--data", str(tmp_path), **env)

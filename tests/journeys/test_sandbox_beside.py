@@ -21,7 +21,8 @@ from tests.support.sandbox_server import an_order
 
 @pytest.fixture
 def env(config: Config) -> dict[str, str]:
-    return {"HOLDFAST_DATABASE_URL": config.database_url, "HOLDFAST_REDIS_URL": config.redis_url}
+    engines = {"HOLDFAST_DATABASE_URL": config.database_url, "HOLDFAST_REDIS_URL": config.redis_url}
+    return {**engines, "HOLDFAST_GATEWAY": "sandbox"}
 
 
 async def charged(url: str, folder: Path) -> GatewayAnswer:

@@ -39,7 +39,12 @@ async def start_holdfast(*words: str, **env: str) -> asyncio.subprocess.Process:
 
 async def run_holdfast(*words: str, **env: str) -> CommandResult:
     process = await start_holdfast(*words, **env)
-    output, errors = await asyncio.wait_for(process.communicate(), 60)
+    try:
+        output, errors = await asyncio.wait_for(process.communicate(), 60)
+    except TimeoutError:  # a command that should have ended: its children end with it
+        process.terminate()
+        await process.wait()
+        raise
     assert process.returncode is not None
     return CommandResult(process.returncode, output.decode(), errors.decode())
 

@@ -97,6 +97,7 @@ async def in_parts(served: Sequence[str], worked: Sequence[str]) -> AsyncIterato
         addresses: dict[str, Any] = {
             "database_url": engines.database_url,
             "redis_url": engines.redis_url,
+            "gateway": "sandbox",
             "gateway_url": (main.run / "sandbox.url").read_text(),
             "gateway_secret": load_or_create_secret(main.path / "sandbox"),
         }

@@ -4,10 +4,7 @@ import os
 import platform
 import shutil
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from holdfast.config import Config
 from holdfast.engines.embedded.binaries import Program, find_postgres, find_valkey
@@ -15,26 +12,10 @@ from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import plan, steps
 from holdfast.engines.startup_checks import EngineFacts, connect, holds_facts, ledger_facts
+from holdfast.runtime.check_settings import Finding, Severity, check_settings, is_trial
 
 DISK_FREE_LEAST = 500_000_000
 CLOCK_OFF_MAX_S = 0.5
-
-
-class Severity(StrEnum):
-    OK = "ok"
-    WARN = "warn"  # it runs, but needs attention
-    FAIL = "fail"  # it will not
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    what: str
-    health: Severity
-    detail: str
-    fix: str = ""
-
-    def page(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 async def findings(config: Config) -> AsyncIterator[Finding]:
@@ -42,6 +23,8 @@ async def findings(config: Config) -> AsyncIterator[Finding]:
     yield _python()
     yield _program("PostgreSQL program", find_postgres, is_needed=not config.database_url)
     yield _program("Valkey program", find_valkey, is_needed=not config.redis_url)
+    for finding in check_settings(config, trial=is_trial(config)):
+        yield finding
     folder = DataFolder(config.data_dir)
     yield _data_folder(folder.path)
     yield _disk(folder.path)

@@ -197,13 +197,18 @@ cli.command(context_settings={"obj": lambda data, act: _act(data, act)})(reconci
 
 
 @cli.command(hidden=True)
-def prepare(is_demo: Annotated[bool, typer.Option("--demo")] = False) -> None:
+def prepare(
+    is_demo: Annotated[bool, typer.Option("--demo")] = False,
+    trial: Annotated[bool, typer.Option("--trial", help="No warnings: nothing is sold here.")] = False,
+) -> None:
     """Check the engines, migrate and, for the demo, populate. Prints facts as JSON."""
     from holdfast.cli import output as terminal
     from holdfast.runtime import workers
 
     with terminal.progress() as progress:
-        facts = asyncio.run(workers.prepare(_config(None), is_demo=is_demo, progress=progress))
+        facts = asyncio.run(
+            workers.prepare(_config(None), is_demo=is_demo, trial=trial or is_demo, progress=progress)
+        )
     print_json(facts)
 
 
@@ -307,7 +312,8 @@ async def _with_app(config: Config, act: Callable[["App"], Awaitable[Result]]) -
     from holdfast.app import open_app
     from holdfast.engines import migrate
     from holdfast.engines import startup_checks as checks
-    from holdfast.runtime.launch import engines_of, with_gateway
+    from holdfast.runtime.launch import engines_of
+    from holdfast.runtime.sandbox_beside import with_gateway
     from holdfast.web import log
 
     log.set_up(level="WARNING")  # to stderr: on stdout it would be in the midst of the answer
@@ -348,7 +354,8 @@ async def _audit(app: "App", with_map: bool, with_gateway: bool) -> "Report":
 
 async def _doctor(config: Config, as_json: bool) -> bool:
     from holdfast.cli import output as terminal
-    from holdfast.cli.doctor import Severity, findings
+    from holdfast.cli.doctor import findings
+    from holdfast.runtime.check_settings import Severity
 
     found = [finding async for finding in findings(config)]
     if as_json:

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 if TYPE_CHECKING:  # they import engines' clients, and the process that welcomes is to stay small
-    from holdfast.cli.doctor import Finding
+    from holdfast.runtime.check_settings import Finding
     from holdfast.runtime.launch import Launched
 
 MARKS = {"ok": "[green]ok[/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}

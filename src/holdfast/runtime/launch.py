@@ -14,10 +14,8 @@ import json
 import os
 import shutil
 import signal
-import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,13 +25,14 @@ from holdfast.engines.embedded import CONNECTIONS_MAX, engines
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.supervise import Recipe, Supervisor
 from holdfast.engines.errors import OperatorError
-from holdfast.sandbox import is_in_use, load_or_create_secret
+from holdfast.runtime.check_settings import is_trial
+from holdfast.runtime.children import build_command, build_environment, read_number, says_ready
+from holdfast.runtime.ports import reserve_port, url_for, wait_until_ready
+from holdfast.runtime.sandbox_beside import refuse_without_gateway, sandbox_beside, sandbox_recipe
 
 DRAIN_S = 30  # for requests under way when a web worker is stopped
-SERVES_WITHIN_S = 60.0
 PREPARED_WITHIN_S = 600.0
 EXPECTED = 2  # exit code of trouble that the operator can put right
-SANDBOX_URL = "sandbox.url"  # in the folder of what runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +46,7 @@ class LaunchOptions:
     work: int = 0
     only: str = ""  # the subjects that are served or worked for: roles.py; none: all
     is_demo: bool = False  # demo data, words to log files, engines of its own or none
+    is_trial: bool = False  # nothing is sold: no warnings about mail and addresses
     sandbox_port: int = 0  # of the payment gateway beside us; 0: none
 
 
@@ -61,17 +61,19 @@ class Launched:
 
 async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> None:
     """Start everything, call `announce`, and run until SIGTERM or SIGINT; a second one kills the children."""
-    if options.is_demo and "HOLDFAST_MAIL_PAGE" not in os.environ:
-        options = replace(options, config=replace(options.config, mail_page=1))
+    options = replace(options, config=_with_demo_defaults(options.config)) if options.is_demo else options
+    refuse_without_gateway(options.config)
+    options = replace(options, is_trial=is_trial(options.config))
     folder = DataFolder(options.config.data_dir)
     folder.make()
     supervisor = Supervisor(folder)
     try:
         with (
-            _port(options) as port,
-            _sandbox(replace(options, port=port), folder) as options,
+            reserve_port(options.host, options.port) if options.web else nullcontext(0) as port,
+            sandbox_beside(options.config, folder, may_start=options.web > 0) as (config, sandbox_port),
             _handle_signals(supervisor),
         ):
+            options = replace(options, config=config, port=port, sandbox_port=sandbox_port)
             wanted = CONNECTIONS_MAX + max(0, options.web - 4) * options.config.postgres_pool_max
             async with engines_of(
                 options.config, may_join=not options.is_demo, connections_max=wanted
@@ -79,13 +81,13 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
                 try:
                     facts = await _start(supervisor, replace(options, config=config), folder)
                     if options.web:
-                        await _serves(options.host, port)
+                        await wait_until_ready(options.host, port)
                     if options.sandbox_port:
                         facts["sandbox"] = options.config.gateway_url
                     if options.web and options.config.mail_page and not options.config.mail_url:
-                        facts["mail"] = f"{_url(options.host, port)}/demo/mail"
+                        facts["mail"] = f"{url_for(options.host, port)}/demo/mail"
                     announce(
-                        Launched(_url(options.host, port) if options.web else "", str(folder.path), facts)
+                        Launched(url_for(options.host, port) if options.web else "", str(folder.path), facts)
                     )
                     await asyncio.Event().wait()
                 finally:
@@ -94,6 +96,12 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
                     _prepared(folder).unlink(missing_ok=True)
     except asyncio.CancelledError:  # stopped by a signal, and every child has ended
         return
+
+
+def _with_demo_defaults(config: Config) -> Config:
+    """The demo shows its mails, and takes payments that move no money, unless it is configured otherwise."""
+    mail_page = config.mail_page if "HOLDFAST_MAIL_PAGE" in os.environ else 1
+    return replace(config, mail_page=mail_page, gateway=config.gateway or "sandbox")
 
 
 @asynccontextmanager
@@ -131,14 +139,17 @@ async def _start(supervisor: Supervisor, options: LaunchOptions, folder: DataFol
     prepared = _prepared(folder)
     prepared.unlink(missing_ok=True)  # of a killed process that had our number
     _forget_sums(folder)
+    web_url = url_for(options.host, options.port)
     # The sandbox is a group of its own, and the first: it stops last.
     groups = (
-        [_sandbox_recipe(options, folder)] if options.sandbox_port else [],
+        [sandbox_recipe(options.config, folder, port=options.sandbox_port, web_url=web_url)]
+        if options.sandbox_port
+        else [],
         _recipes(options, folder, prepared),
     )
     starting = [asyncio.create_task(supervisor.start(*group)) for group in groups]
     try:
-        facts = await _prepare(options.config, options.is_demo)
+        facts = await _prepare(options)
         prepared.touch()
         for group in starting:
             await group
@@ -153,11 +164,12 @@ def _prepared(folder: DataFolder) -> Path:
     return folder.run / f"prepared-{os.getpid()}"
 
 
-async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
+async def _prepare(options: LaunchOptions) -> dict[str, Any]:
     """In a process of its own: what it imports is gone when the others start."""
+    flags = {"--demo": options.is_demo, "--trial": options.is_trial}
     process = await asyncio.create_subprocess_exec(
-        *_command("prepare", *(("--demo",) if is_demo else ())),
-        env={**os.environ, **_environment(config)},
+        *build_command("prepare", *(flag for flag, is_set in flags.items() if is_set)),
+        env={**os.environ, **build_environment(options.config)},
         stdout=asyncio.subprocess.PIPE,
     )
     try:
@@ -175,59 +187,6 @@ async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
     return facts
 
 
-@contextmanager
-def _sandbox(options: LaunchOptions, folder: DataFolder) -> Iterator[LaunchOptions]:
-    """The options with a payment gateway: the operator's, one that runs in this folder, or a new one.
-
-    Its port is reserved here, so that every process knows its address before it is up.
-    """
-    if options.config.gateway != "sandbox" or options.config.gateway_url:
-        yield options
-        return
-    config = with_gateway(options.config)
-    if is_in_use(folder.path / "sandbox") or not options.web:
-        yield replace(options, config=config)
-        return
-    with _port(replace(options, port=0)) as port:
-        url = _url(options.host, port)
-        folder.write(SANDBOX_URL, url)
-        try:
-            yield replace(options, config=replace(config, gateway_url=url), sandbox_port=port)
-        finally:
-            (folder.run / SANDBOX_URL).unlink(missing_ok=True)
-
-
-def with_gateway(config: Config) -> Config:
-    """The config with the address and the secret of the sandbox in its folder, if it has no gateway."""
-    if config.gateway != "sandbox" or config.gateway_url:
-        return config
-    folder = DataFolder(config.data_dir)
-    address = folder.run / SANDBOX_URL
-    secret = config.gateway_secret or load_or_create_secret(folder.path / "sandbox")
-    return replace(config, gateway_url=address.read_text() if address.exists() else "", gateway_secret=secret)
-
-
-def _sandbox_recipe(options: LaunchOptions, folder: DataFolder) -> Recipe:
-    ready = folder.run / "sandbox.ready"
-    place = (
-        "--host",
-        options.host,
-        "--port",
-        str(options.sandbox_port),
-        "--data",
-        str(folder.path / "sandbox"),
-    )
-    notify = ("--notify", f"{_url(options.host, options.port)}/webhooks/sandbox")
-    return Recipe(
-        name="sandbox",
-        command=_command("sandbox-worker", *place, *notify, "--ready", str(ready)),
-        env=_environment(options.config),
-        ready=_says_ready(ready),
-        stop_within_s=10.0,
-        speaks=False,  # it stands in for another company's server, so its output is not logged
-    )
-
-
 def _recipes(options: LaunchOptions, folder: DataFolder, prepared: Path) -> list[Recipe]:
     only = ("--only", options.only) if options.only else ()
     web = ("web-worker", "--host", options.host, "--port", str(options.port), *only)
@@ -236,11 +195,11 @@ def _recipes(options: LaunchOptions, folder: DataFolder, prepared: Path) -> list
     return [
         Recipe(
             name=name,
-            command=_command(
+            command=build_command(
                 *command, "--after", str(prepared), "--ready", str(folder.run / f"{name}.ready")
             ),
-            env=_environment(options.config),
-            ready=_says_ready(folder.run / f"{name}.ready"),
+            env=build_environment(options.config),
+            ready=says_ready(folder.run / f"{name}.ready"),
             ready_within_s=PREPARED_WITHIN_S,
             stop_within_s=DRAIN_S + 5.0,
             speaks=not options.is_demo,
@@ -261,7 +220,7 @@ def _free_names(folder: DataFolder, kind: str, count: int) -> list[str]:
     number = 0
     while len(names) < count:
         number += 1
-        process_id = _number_in(folder.run / f"{kind}-{number}.pid")
+        process_id = read_number(folder.run / f"{kind}-{number}.pid")
         if not process_id or not _is_alive(process_id):
             names.append(f"{kind}-{number}")
     return names
@@ -273,68 +232,6 @@ def _is_alive(process_id: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _number_in(file: Path) -> int:
-    """0 when it is not there yet, or not written yet."""
-    try:
-        return int(file.read_text() or 0)
-    except FileNotFoundError:
-        return 0
-
-
-def _says_ready(file: Path) -> Callable[[int], Any]:
-    async def ready(process_id: int) -> bool:
-        return _number_in(file) == process_id
-
-    return ready
-
-
-def _command(*words: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "holdfast", *words)
-
-
-def _environment(config: Config) -> dict[str, str]:
-    return {
-        "HOLDFAST_DATABASE_URL": config.database_url,
-        "HOLDFAST_REDIS_URL": config.redis_url,
-        "HOLDFAST_DATA_DIR": str(Path(config.data_dir).absolute()),
-        **({"HOLDFAST_GATEWAY_URL": config.gateway_url} if config.gateway_url else {}),
-        **({"HOLDFAST_GATEWAY_SECRET": config.gateway_secret} if config.gateway_secret else {}),
-        **({"HOLDFAST_MAIL_PAGE": "1"} if config.mail_page else {}),
-        # A worker has few threads; without this each costs an arena of its own.
-        "MALLOC_ARENA_MAX": "2",
-    }
-
-
-@contextmanager
-def _port(options: LaunchOptions) -> Iterator[int]:
-    """Reserve the port, though only the workers listen on it. 0 without web workers."""
-    if not options.web:
-        yield 0
-        return
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            # Without SO_REUSEPORT, which would let two of our processes share it.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-        reserved = socket.socket(family, kind, protocol)
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        reserved.bind(address)
-    except socket.gaierror as error:
-        raise OperatorError(
-            f"no such address: {options.host} ({error.strerror}); choose one with --host"
-        ) from None
-    except OSError as error:
-        raise OperatorError(
-            f"cannot listen on {options.host}:{options.port}: {error.strerror}; choose another port "
-            "with --port, or --port 0 for a free one"
-        ) from None
-    with reserved:
-        yield int(reserved.getsockname()[1])
 
 
 @contextmanager
@@ -359,40 +256,3 @@ def _handle_signals(supervisor: Supervisor) -> Iterator[None]:
     finally:
         for sign in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(sign)
-
-
-async def _serves(host: str, port: int) -> None:
-    """Wait until /readyz succeeds, so that the printed address works at once."""
-    answer = b"nothing"
-    try:
-        async with asyncio.timeout(SERVES_WITHIN_S):
-            while True:
-                answer = await _first_line(host, port, "/readyz")
-                if b" 200 " in answer:
-                    return
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise OperatorError(
-            f"it does not serve: /readyz returned {answer.decode(errors='replace').strip()}"
-        ) from None
-
-
-async def _first_line(host: str, port: int, path: str) -> bytes:
-    try:
-        reader, writer = await asyncio.open_connection(_reachable(host), port)
-        try:
-            writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-            return await reader.readline()
-        finally:
-            writer.close()
-    except OSError as error:
-        return str(error).encode()
-
-
-def _reachable(host: str) -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
-
-
-def _url(host: str, port: int) -> str:
-    host = _reachable(host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

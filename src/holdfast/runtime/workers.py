@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 from holdfast.config import Config
+from holdfast.demo.only_demo_data import refuse_other_data
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import migrate
@@ -72,14 +73,21 @@ def parse_only(only: str, known: tuple[str, ...]) -> frozenset[str] | None:
     return frozenset(names)
 
 
-async def prepare(config: Config, *, is_demo: bool, progress: Progress) -> dict[str, Any]:
-    """Engines fit, schema up to date and, for the demo, a populated box office."""
+async def prepare(config: Config, *, is_demo: bool, trial: bool, progress: Progress) -> dict[str, Any]:
+    """Settings and engines fit, schema up to date and, for the demo, a populated box office."""
+    from holdfast.runtime.check_settings import refuse_or_warn
+
+    warnings = refuse_or_warn(config, trial=trial)
     connection = await connect(config.database_url)
     try:
         await check_engines(connection, config.redis_url)
+        if is_demo:
+            await refuse_other_data(connection)
         await migrate(connection)
     finally:
         await connection.close()
+    for warning in warnings:
+        print(f"holdfast: warning: {warning}", file=sys.stderr)
     if not is_demo:
         return {}
 
@@ -154,6 +162,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=DRAIN_S,
+            forwarded_allow_ips=config.trusted_proxies,
         )
     )
     server.run(sockets=[_shared_port(host, port)])

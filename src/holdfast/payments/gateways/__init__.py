@@ -11,7 +11,7 @@ EXTRAS = {"stripe": {"stripe"}, "razorpay": {"razorpay", "requests"}}  # modules
 
 def open_gateway(config: Config) -> Gateway:
     """The configured gateway; OperatorError names the missing setting or package."""
-    _check(config)
+    check_gateway(config)
     try:
         return _adapter(config)
     except ModuleNotFoundError as missing:
@@ -39,10 +39,13 @@ def _adapter(config: Config) -> Gateway:
             from holdfast.payments.gateways.none import NoGateway
 
             return NoGateway()
-    raise OperatorError(f"HOLDFAST_GATEWAY is {config.gateway!r}: it can be {', '.join(GATEWAYS)}")
+    raise AssertionError(f"{config.gateway} has no adapter")
 
 
-def _check(config: Config) -> None:
+def check_gateway(config: Config) -> None:
+    """OperatorError names the wrong setting. Nothing is opened."""
+    if config.gateway not in GATEWAYS:
+        raise OperatorError(f"HOLDFAST_GATEWAY is {config.gateway!r}: it can be {', '.join(GATEWAYS)}")
     if config.gateway == "stripe" and not config.stripe_secret_key.startswith(("sk_", "rk_")):
         raise OperatorError("HOLDFAST_STRIPE_SECRET_KEY is not set, or is none: it begins with sk_ or rk_")
     if config.gateway == "razorpay" and not config.razorpay_key_id.startswith("rzp_"):

@@ -1,0 +1,41 @@
+"""Child processes: the command line, the environment, and how the parent learns that a child is ready."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast.config import Config
+
+
+def build_command(*words: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "holdfast", *words)
+
+
+def build_environment(config: Config) -> dict[str, str]:
+    return {
+        "HOLDFAST_DATABASE_URL": config.database_url,
+        "HOLDFAST_REDIS_URL": config.redis_url,
+        "HOLDFAST_DATA_DIR": str(Path(config.data_dir).absolute()),
+        "HOLDFAST_GATEWAY": config.gateway,
+        **({"HOLDFAST_GATEWAY_URL": config.gateway_url} if config.gateway_url else {}),
+        **({"HOLDFAST_GATEWAY_SECRET": config.gateway_secret} if config.gateway_secret else {}),
+        **({"HOLDFAST_MAIL_PAGE": "1"} if config.mail_page else {}),
+        # A worker has few threads; without this each costs an arena of its own.
+        "MALLOC_ARENA_MAX": "2",
+    }
+
+
+def read_number(file: Path) -> int:
+    """0 when it is not there yet, or not written yet."""
+    try:
+        return int(file.read_text() or 0)
+    except FileNotFoundError:
+        return 0
+
+
+def says_ready(file: Path) -> Callable[[int], Any]:
+    async def ready(process_id: int) -> bool:
+        return read_number(file) == process_id
+
+    return ready
