@@ -28,6 +28,7 @@ import holdfast.site.browse
 import holdfast.site.my_bookings
 import holdfast.site.pages
 import holdfast.site.payment
+import holdfast.site.refund_page
 import holdfast.site.show_page
 import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
@@ -114,6 +115,7 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.site.booking_page.ROUTES,
     *holdfast.site.payment.ROUTES,
     *holdfast.site.after_purchase.ROUTES,
+    *holdfast.site.refund_page.ROUTES,
     *holdfast.site.my_bookings.ROUTES,
     *holdfast.site.account.ROUTES,
 )

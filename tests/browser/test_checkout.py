@@ -65,7 +65,7 @@ async def test_every_booking_state_has_an_accessible_page(phone: Page, house: Of
     await axe(page)
     await page.goto(f"{path}/cancel")
     await axe(page)
-    await page.click(".quote button")
+    await page.click("#refund .pay")
     await expect(page.get_by_text("Tickets refunded")).to_be_visible()
     await axe(page)
 

@@ -105,6 +105,26 @@ class TestAnOwner:
         assert (await alice.delete(path)).json()["state"] == "refunded"
         assert await violations(app, show_id) == []
 
+    async def test_a_refund_of_another_amount_than_expected_is_refused_with_the_new_quote(
+        self, app: App, alice: Fan, a_show: Show
+    ) -> None:
+        show_id = await a_show()
+        booking = await buys(alice, show_id, "A-1", "A-2")
+        path = f"/bookings/{booking['booking_id']}"
+        both = (await alice.get(path + "/refund")).json()["amount"]
+
+        refused = await alice.delete(f"{path}?seats=A-1&expected_refund_minor={both}")
+
+        assert (refused.status_code, problem(refused)["code"]) == (409, "refund_changed")
+        quote = problem(refused)["quote"]
+        assert (quote["seats"], quote["amount"]) == (["A-1"], 1500)
+        assert len((await alice.get(path)).json()["seats"]) == 2, "nothing was refunded"
+        agreed = f"{path}?seats=A-1&expected_refund_minor={quote['amount']}"
+        first, again = await alice.delete(agreed), await alice.delete(agreed)
+        assert [(one["amount"], one["state"]) for one in first.json()["refunds"]] == [(1500, "done")]
+        assert (again.status_code, again.json()) == (200, first.json()), "a retry returns what the first did"
+        assert await violations(app, show_id) == []
+
     async def test_returns_free_seats_without_a_refund(self, app: App, alice: Fan, a_show: Show) -> None:
         show_id = await a_show(price_minor=0, sold_on=NOTHING)
         booking = (await alice.holds(show_id, "A-1", "A-2")).json()

@@ -66,6 +66,18 @@ class TestAmounts:
         assert case.payment is not None
         assert case.payment.left_minor == 0
 
+    def test_an_exact_amount_is_refunded_whole_or_not_at_all(self) -> None:
+        """The buyer has agreed to an amount; money that went back meanwhile must not lower it silently."""
+        case = a_case()
+        decide(case, a_request(MONEY, why="admin:1", amount_minor=1000))
+
+        refused = decide(case, a_request(amount_minor=3000, is_exact=True))
+        agreed = decide(case, a_request(amount_minor=2000, is_exact=True))
+
+        assert (refused.outcome, refused.refund) == ("changed", None)
+        assert agreed.refund is not None
+        assert agreed.refund.amount_minor == 2000
+
     def test_a_booking_that_cost_nothing_gives_back_its_seats_alone(self) -> None:
         verdict = decide(a_case(payment=None, prices_minor=(0, 0)), a_request())
 

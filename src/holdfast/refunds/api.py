@@ -24,6 +24,7 @@ from holdfast.layouts import UnknownSeat
 from holdfast.refunds.errors import (
     NoSuchRefund,
     NotRefundable,
+    RefundChanged,
     RefundTooMuch,
     SeatsNotYours,
     SeatsUsed,
@@ -70,6 +71,12 @@ class RefundSeatsQuery(Struct, forbid_unknown_fields=True, frozen=True):
     )
 
 
+class CancelQuery(RefundSeatsQuery, frozen=True):
+    """`expected_refund_minor`: the amount of the quote that the buyer has agreed to."""
+
+    expected_refund_minor: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+
+
 @routes.get(
     "/bookings/{booking}/refund",
     query=RefundSeatsQuery,
@@ -81,7 +88,7 @@ async def get_refund_quote(request: Request) -> Response:
     booking = await _own(request)
     if booking.state is not BookingState.CONFIRMED:
         raise WrongMove(state=booking.state, move="refund")
-    seats = await _seats(request, booking)
+    seats = await _seats(request, booking, query(RefundSeatsQuery, request))
     if seats is not None and not set(seats) <= set(booking.seats):
         raise SeatsNotYours()
     return answer(200, await get_app(request).refunds.quote(booking, seats), NO_STORE)
@@ -90,13 +97,14 @@ async def get_refund_quote(request: Request) -> Response:
 @routes.delete(
     "/bookings/{booking}",
     tag="sale",
-    query=RefundSeatsQuery,
+    query=CancelQuery,
     answers={200: BookingPage, 202: BookingPage},
     refusals=(
         NoSuchBooking,
         HoldGone,
         WrongMove,
         NotRefundable,
+        RefundChanged,
         SeatsUsed,
         TicketGiven,
         SeatsNotYours,
@@ -109,10 +117,12 @@ async def cancel_booking(request: Request) -> Response:
 
     A hold is released at once. A payment in progress is cancelled first: 202 until the gateway answers, 409
     when the money had been taken. Of a confirmed booking so much comes back as its terms promise
-    (GET /bookings/{booking}/refund); with `seats` only those are given back. Idempotent.
+    (GET /bookings/{booking}/refund); with `seats` only those are given back. With `expected_refund_minor`
+    it is refused (`refund_changed`) if the terms give another amount by now. Idempotent.
     """
-    booking = await _own(request)
-    after, is_under_way = await get_app(request).refunds.cancel(booking, await _seats(request, booking))
+    booking, wanted = await _own(request), query(CancelQuery, request)
+    seats = await _seats(request, booking, wanted)
+    after, is_under_way = await get_app(request).refunds.cancel(booking, seats, wanted.expected_refund_minor)
     page = await _booking_page(request, after)
     return answer(202, page, LOOK_AGAIN) if is_under_way else answer(200, page, NO_STORE)
 
@@ -149,13 +159,12 @@ async def _own(request: Request) -> Booking:
     return booking
 
 
-async def _seats(request: Request, booking: Booking) -> tuple[int, ...] | None:
-    """Of the query, by number; None: none are named."""
-    wanted = query(RefundSeatsQuery, request).seats
-    if not wanted:
+async def _seats(request: Request, booking: Booking, named: RefundSeatsQuery) -> tuple[int, ...] | None:
+    """By number; None: none are named."""
+    if not named.seats:
         return None
     show: ShowOnSale = await get_app(request).catalogue.show_on_sale(booking.show_id)
-    return parse_seats([name for text in wanted for name in text.split(",")], show)
+    return parse_seats([name for text in named.seats for name in text.split(",")], show)
 
 
 def parse_seats(names: Sequence[str], show: ShowOnSale) -> tuple[int, ...]:

@@ -7,7 +7,8 @@ second request for the same booking in one batch sees what the first one did.
 
 Outcomes besides the state of a booking that does not allow it:
     decided   · same (this reason has had its refund)    · gone (these seats were given back before)
-    none (no such booking)   · seats (it does not have them)   · changed (its seats changed meanwhile)
+    none (no such booking)   · seats (it does not have them)
+    changed (its seats changed meanwhile, or less is left of the money than an exact request names)
     used, given (tickets were used, or transferred)      · much (more than is left of the payment)
 """
 
@@ -92,6 +93,8 @@ def decide(case: RefundCase | None, request: RefundRequest) -> RefundVerdict:
     outcome, in_the_way = _find_refusal(case, request, wanted)
     if outcome:
         return RefundVerdict(outcome, in_the_way)
+    if request.is_exact and case.payment and not _has_amount(case, case.payment, request, wanted):
+        return RefundVerdict("changed")
     refund = _compute(case, case.payment, request, wanted) if case.payment else None
     _give_up(case, wanted)
     return RefundVerdict("decided", refund=refund, freed=wanted)
@@ -158,15 +161,8 @@ def _find_refusal(
 def _compute(
     case: RefundCase, payment: PaidPayment, request: RefundRequest, wanted: tuple[int, ...]
 ) -> DecidedRefund:
-    price_of = dict(zip(case.seats, case.prices_minor, strict=True))
-    worth = sum(price_of[seat] for seat in wanted)
-    if request.what is RefundScope.MONEY:
-        amount = request.amount_minor or 0
-    else:
-        # Money that went back alone was part of the price of the seats that are left.
-        alone = sum(refund.amount_minor for refund in case.refunds if not refund.seats)
-        most = min(payment.left_minor, max(0, case.amount_minor - alone))
-        amount = min(worth if request.amount_minor is None else request.amount_minor, most)
+    worth = _worth(case, wanted)
+    amount = _amount(case, payment, request, wanted)
     fee, tax = split_refund(
         amount,
         left=payment.left_minor,
@@ -179,6 +175,27 @@ def _compute(
     payment.refunds_minor += amount
     case.refunds.append(refund)
     return refund
+
+
+def _worth(case: RefundCase, wanted: tuple[int, ...]) -> int:
+    price_of = dict(zip(case.seats, case.prices_minor, strict=True))
+    return sum(price_of[seat] for seat in wanted)
+
+
+def _amount(case: RefundCase, payment: PaidPayment, request: RefundRequest, wanted: tuple[int, ...]) -> int:
+    if request.what is RefundScope.MONEY:
+        return request.amount_minor or 0
+    # Money that went back alone was part of the price of the seats that are left.
+    alone = sum(refund.amount_minor for refund in case.refunds if not refund.seats)
+    most = min(payment.left_minor, max(0, case.amount_minor - alone))
+    return min(_worth(case, wanted) if request.amount_minor is None else request.amount_minor, most)
+
+
+def _has_amount(
+    case: RefundCase, payment: PaidPayment, request: RefundRequest, wanted: tuple[int, ...]
+) -> bool:
+    """Whether all of the request's amount is left: money may have gone back since it was quoted."""
+    return _amount(case, payment, request, wanted) == request.amount_minor
 
 
 def _give_up(case: RefundCase, seats: tuple[int, ...]) -> None:

@@ -2,6 +2,7 @@
 
 Refusal
 ├── NotRefundable       409  the policy gives nothing back at this time; with the quote
+├── RefundChanged       409  another amount than the caller expects; with the new quote
 ├── SeatsUsed           409  one of the tickets has been used at the entrance
 ├── TicketGiven         409  one of the tickets is another person's now
 ├── RefundTooMuch       409  more than is left of what was paid
@@ -19,6 +20,15 @@ class NotRefundable(Refusal):
     """
 
     code, status, title = "not_refundable", 409, "Nothing comes back any more"
+
+
+class RefundChanged(Refusal):
+    """These seats bring another amount than `expected_refund_minor`: `quote` has the present one.
+
+    Nothing was refunded. Show the new amount to the buyer and send it as `expected_refund_minor`.
+    """
+
+    code, status, title = "refund_changed", 409, "The refund has changed"
 
 
 class SeatsUsed(Refusal):

@@ -45,6 +45,7 @@ class RefundRequest(Struct, frozen=True, gc=False, kw_only=True):
     what: RefundScope = RefundScope.WHOLE
     seats: tuple[int, ...] = ()
     amount_minor: int | None = None  # None: what the seats had cost
+    is_exact: bool = False  # decided for this amount or not at all
     keep_fee: bool = False
     note: str = ""
     actor_id: int | None = None  # None: a rule

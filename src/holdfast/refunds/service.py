@@ -22,7 +22,14 @@ from holdfast.errors import Busy
 from holdfast.holds import HoldService
 from holdfast.payments import GatewayAnswer, PaymentStore, RefundResult, SagaRunner
 from holdfast.pricing import PolicyQuote, quote_refund
-from holdfast.refunds.errors import NotRefundable, RefundTooMuch, SeatsNotYours, SeatsUsed, TicketGiven
+from holdfast.refunds.errors import (
+    NotRefundable,
+    RefundChanged,
+    RefundTooMuch,
+    SeatsNotYours,
+    SeatsUsed,
+    TicketGiven,
+)
 from holdfast.refunds.refund import (
     Refund,
     RefundDecision,
@@ -67,17 +74,19 @@ class RefundService:
         self._holds = holds
         self._catalogue = catalogue
 
-    async def cancel(self, booking: Booking, seats: tuple[int, ...] | None) -> tuple[Booking, bool]:
+    async def cancel(
+        self, booking: Booking, seats: tuple[int, ...] | None, expected_minor: int | None = None
+    ) -> tuple[Booking, bool]:
         """Cancel in whatever state it is; True: a payment is still being cancelled, look again later.
 
-        With `seats` only those of a confirmed booking. Idempotent.
+        With `seats` only those of a confirmed booking; for `expected_minor` or not at all. Idempotent.
         """
         for _ in range(TRIES_MAX):
             match booking.state:
                 case BookingState.CANCELLED | BookingState.REFUNDED:
                     return booking, False
                 case BookingState.CONFIRMED:
-                    return await self.refund_by_policy(booking, seats), False
+                    return await self.refund_by_policy(booking, seats, expected_minor), False
                 case BookingState.EXPIRED | BookingState.FAILED:
                     raise HoldGone(state=booking.state)
                 case _ if seats is not None:
@@ -103,7 +112,10 @@ class RefundService:
         page, _ = await self._build_quote(booking, seats)
         return page
 
-    async def refund_by_policy(self, booking: Booking, seats: tuple[int, ...] | None = None) -> Booking:
+    async def refund_by_policy(
+        self, booking: Booking, seats: tuple[int, ...] | None = None, expected_minor: int | None = None
+    ) -> Booking:
+        """What the terms promise now. With another `expected_minor`: RefundChanged, and nothing happens."""
         for _ in range(TRIES_MAX):
             page, is_open = await self._build_quote(booking, seats)
             is_whole = seats is None or set(seats) == set(booking.seats)
@@ -113,11 +125,14 @@ class RefundService:
                 what=RefundScope.WHOLE if is_whole else RefundScope.SEATS,
                 seats=seats or (),
                 amount_minor=page.amount,
+                is_exact=expected_minor is not None,
                 keep_fee=page.keeps_fee,
                 actor_id=booking.owner_id,
             )
-            if not is_open and not await self._was_done(request):
-                raise NotRefundable(quote=msgspec.to_builtins(page))
+            is_changed = expected_minor not in (None, page.amount)
+            if (is_changed or not is_open) and not await self._was_done(request):
+                refusal = NotRefundable if not is_open else RefundChanged
+                raise refusal(quote=msgspec.to_builtins(page))
             decision = await self.decide(request)
             if decision.outcome != "changed":
                 return await self._owners_answer(booking, decision)

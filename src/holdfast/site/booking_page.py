@@ -88,8 +88,7 @@ class PageNotice:
 @routes.get("/bookings/{booking}")
 async def get_booking_page(request: Request) -> Response:
     """A booking of mine: held, being paid for, confirmed with its tickets, or what became of it."""
-    session = await require_session(request)
-    booking = await load_own_booking(get_app(request), session, request.path_params["booking"])
+    session, booking = await load_requested_booking(request)
     if wants_json(request):
         view = await load_booking_view(get_app(request), session, booking, session.seen_at)
         status = BookingStatus(view.view_version, view.display_state, view.left_ms)
@@ -152,6 +151,12 @@ async def handle_form(
             raise
         return await render_unsent_form(request)
     return answer(200, {"go": path}) if wants_json(request) else redirect(path)
+
+
+async def load_requested_booking(request: Request) -> tuple[Session, Booking]:
+    """The booking in the path and its owner's session; without one, sign-in leads back here."""
+    session = await require_session(request)
+    return session, await load_own_booking(get_app(request), session, str(request.path_params["booking"]))
 
 
 async def require_form_sender(request: Request) -> Session:

@@ -212,5 +212,15 @@ class BookingView:
         return self.now >= self.occasion.ends_at
 
     @property
+    def refundable_labels(self) -> list[str]:
+        """Seats whose tickets are the buyer's and unused."""
+        good = {one.printed.seat for one in self.tickets if one.standing == "good"}
+        return [place.label for place in self.places if place.label in good]
+
+    def ticket_for(self, label: str) -> ShownTicket | None:
+        """The ticket of a seat; the newest, if the seat was refunded and bought again."""
+        return next((one for one in self.tickets if one.printed.seat == label), None)
+
+    @property
     def good_tickets(self) -> list[ShownTicket]:
         return [one for one in self.tickets if one.standing in ("good", "inside")]
