@@ -34,7 +34,8 @@ import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
 import holdfast.webhooks_out.api
 from holdfast.accounts import Accounts, Sessions
-from holdfast.audit import oversold
+from holdfast.audit.oversold import PAUSE_S as OVERSOLD_PAUSE_S
+from holdfast.audit.oversold import OversoldGauge
 from holdfast.bookings import Bookings
 from holdfast.catalogue import Catalogue
 from holdfast.checkin import CheckInStore
@@ -47,6 +48,7 @@ from holdfast.engines.loop import Job, running
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
+from holdfast.engines.turns import Turns
 from holdfast.holds import HoldScripts, HoldService
 from holdfast.holds.jobs import SaleJobs
 from holdfast.invoices import Invoices
@@ -306,14 +308,11 @@ def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[floa
 
 def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
     """roles.py has their names."""
+    turns = Turns(app.postgres)
     sale = SaleJobs(app.bookings, app.claims, app.seatmap, app.config)
     payments = PaymentJobs(app.payments, app.saga_runner)
     webhooks, books = WebhookJobs(app.webhooks_in), ReconciliationJobs(app.reconciliation, app.config)
     refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)
-
-    async def count_oversold() -> int:
-        await oversold(app.postgres)
-        return 0
 
     async def forget_old_answers() -> int:
         return await purge_keys(app.postgres)
@@ -331,16 +330,16 @@ def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
             (0.5, webhooks.look),
             (600.0, webhooks.forget),
             (app.config.reconcile_pause_s, books.compare),
-            (10.0, books.count),
+            turns.alone(10.0, books.count),
             (0.5, refunds.carry_out),
             (2.0, refunds.refund_shows),
-            (10.0, refunds.count),
+            turns.alone(10.0, refunds.count),
         ],
-        "audit": [(60.0, count_oversold)],
+        "audit": [turns.alone(OVERSOLD_PAUSE_S, OversoldGauge(app.postgres).count)],
         "accounts": [(60.0, app.accounts.prune)],
         "web": [(600.0, forget_old_answers)],
-        "outbox": fact_jobs(app.outbox, consumers(app), app.config),
+        "outbox": fact_jobs(app.outbox, consumers(app), app.config, turns),
         "search": search_jobs(app.search_index, app.search),
-        "notifications": notice_jobs(build_mail_sender(app)),
-        "webhooks": hook_jobs(DeliveryJobs(app.webhooks_out, app.config)),
+        "notifications": notice_jobs(build_mail_sender(app), turns),
+        "webhooks": hook_jobs(DeliveryJobs(app.webhooks_out, app.config), turns),
     }

@@ -19,6 +19,7 @@ from PIL import Image
 from holdfast.app import App, asgi_app, build_mail_sender, consumers, open_app
 from holdfast.config import Config
 from holdfast.engines.loop import running
+from holdfast.engines.turns import Turns
 from holdfast.notifications import NoticeKind
 from holdfast.notifications.jobs import jobs as notice_jobs
 from holdfast.notifications.message_data import load_templates
@@ -61,7 +62,8 @@ async def demo(config: Config) -> AsyncIterator[Demo]:
                 await skip_older_facts(app, consumer.group)
             post = build_mail_sender(app)
             await post.send()  # a worker that has been up for a while: it has its fonts
-            at_work = [*fact_jobs(app.outbox, consumers(app), config), *notice_jobs(post)]
+            turns = Turns(app.postgres)
+            at_work = [*fact_jobs(app.outbox, consumers(app), config, turns), *notice_jobs(post, turns)]
             async with running(at_work):
                 yield Demo(app, api)
 

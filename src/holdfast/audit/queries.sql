@@ -6,6 +6,28 @@
 GROUP BY show_id, seat
   HAVING count(*) > 1;
 
+-- name: oversold_in
+-- The same for some shows ($1), each state by an index of its own: ended bookings are not read. MATERIALIZED:
+-- by their show the planner would find ended holds, too.
+WITH held AS MATERIALIZED (SELECT show_id, seats FROM booking WHERE state = 'held')
+  SELECT show_id, seat
+    FROM (SELECT show_id, unnest(seats) AS seat FROM held WHERE show_id = ANY ($1)
+           UNION ALL
+          SELECT show_id, unnest(seats) FROM booking WHERE show_id = ANY ($1) AND state = 'confirmed'
+           UNION ALL
+          SELECT show_id, unnest(seats) FROM booking
+           WHERE show_id = ANY ($1) AND state IN ('paying', 'blocked')) AS live
+GROUP BY show_id, seat
+  HAVING count(*) > 1;
+
+-- name: sales_after
+-- The next sales after ($1, $2) that have not been over for a day, the soonest to close first.
+  SELECT closes_at, show_id
+    FROM sale
+   WHERE closes_at > now() - interval '1 day' AND (closes_at, show_id) > ($1, $2)
+ORDER BY closes_at, show_id
+   LIMIT $3;
+
 -- name: seats_taken_as_booked
 -- A live booking has exactly its seats in taken_seat, and no other booking has any.
 SELECT coalesce(live.show_id, taken_seat.show_id) AS show_id,

@@ -56,15 +56,8 @@ async def audit(
         report.note(GATEWAY_CHECK, await gateway_violations(postgres, gateway))
     if claims is not None:
         report.note("map_equals_ledger", await _map_violations(postgres, bookings, claims))
-    metrics.set("oversold_seats", report.checks["one_owner_per_seat"])
+    metrics.measure("oversold_seats", report.checks["one_owner_per_seat"])
     return report
-
-
-async def oversold(postgres: Postgres) -> int:
-    """Seats with two live owners, for the gauge that must be 0; the full audit runs on demand."""
-    count = len(await postgres.fetch(Q.one_owner_per_seat))
-    metrics.set("oversold_seats", count)
-    return count
 
 
 async def shows_on_the_map(postgres: Postgres) -> list[int]:

@@ -8,7 +8,8 @@
 -- SET enable_… = off: rows are found by key whatever the statistics say. The planner knows nothing of a sale
 -- that has just opened, and a plan made then would read whole tables until the next ANALYZE.
 
-DROP VIEW IF EXISTS payable_booking, booking_for_fact, booking_history, seat_holder, cancelled_sale CASCADE;
+DROP VIEW IF EXISTS payable_booking, booking_for_fact, booking_history, seat_holder CASCADE;
+DROP VIEW IF EXISTS cancelled_sale;  -- of an earlier release
 
 -- The next number of a booking, a fence, a ticket or a journal entry: sixteenths of a second since 2020, then
 -- 13 bits of the sequence. A database that is put back to an earlier instant gets its old sequence back, but
@@ -42,9 +43,6 @@ SELECT taken_seat.show_id, taken_seat.seat, taken_seat.number
   FROM taken_seat JOIN booking USING (show_id, number)
  WHERE booking.state <> 'blocked';
 
-CREATE VIEW cancelled_sale AS
-SELECT show_id FROM sale WHERE cancelled;
-
 -- Bookings that have seats in a show now. The array makes it two index scans whatever the statistics say, and
 -- ended bookings cost nothing.
 CREATE OR REPLACE FUNCTION bookings_with_seats(p_show bigint) RETURNS SETOF payable_booking
@@ -53,6 +51,24 @@ LANGUAGE sql STABLE AS $$
       FROM payable_booking
      WHERE show_id = p_show
        AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = p_show));
+$$;
+
+-- Cancelled shows with buyers who still have seats. A show without any is marked and never looked at again: a
+-- cancelled show sells nothing, so no buyer can appear in it later. Blocked seats stay.
+CREATE OR REPLACE FUNCTION cancelled_shows_with_buyers(p_max int) RETURNS SETOF bigint LANGUAGE sql AS $$
+    WITH cancelled AS (
+          SELECT show_id,
+                 EXISTS (SELECT FROM seat_holder WHERE seat_holder.show_id = sale.show_id) AS has_buyers
+            FROM sale
+           WHERE sale.cancelled AND sale.emptied_at IS NULL
+        ORDER BY show_id
+           LIMIT p_max
+    ), emptied AS (
+        UPDATE sale SET emptied_at = now()
+          FROM cancelled
+         WHERE sale.show_id = cancelled.show_id AND NOT cancelled.has_buyers AND sale.cancelled
+    )
+    SELECT show_id FROM cancelled WHERE has_buyers;
 $$;
 
 -- The same moves as MOVES in booking.py; a test compares the two.

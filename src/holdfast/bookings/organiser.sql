@@ -10,10 +10,12 @@ SELECT 1 FROM sale WHERE show_id = $1 FOR UPDATE;
 
 -- name: seats_by_category
 -- Sold and blocked seats; $2 has the category of every seat, one byte each.
-  SELECT get_byte($2::bytea, seat) AS category, booking.state::text AS state, count(*)::int AS seats
-    FROM booking, unnest(booking.seats) AS seat
-   WHERE booking.show_id = $1
-     AND booking.state IN ('confirmed', 'blocked')
+-- Each state by its own index: with IN the planner reads every booking of the show.
+  SELECT get_byte($2::bytea, seat) AS category, state, count(*)::int AS seats
+    FROM (SELECT seats, 'confirmed' AS state FROM booking WHERE show_id = $1 AND state = 'confirmed'
+           UNION ALL
+          SELECT seats, 'blocked' FROM booking WHERE show_id = $1 AND state = 'blocked') AS sold,
+         unnest(sold.seats) AS seat
 GROUP BY 1, 2;
 
 -- name: taken_seats

@@ -300,6 +300,24 @@ BEGIN
       FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
 END $$;
 
+CREATE FUNCTION cancelled_shows_with_buyers(p_max integer) RETURNS SETOF bigint
+    LANGUAGE sql
+    AS $$
+    WITH cancelled AS (
+          SELECT show_id,
+                 EXISTS (SELECT FROM seat_holder WHERE seat_holder.show_id = sale.show_id) AS has_buyers
+            FROM sale
+           WHERE sale.cancelled AND sale.emptied_at IS NULL
+        ORDER BY show_id
+           LIMIT p_max
+    ), emptied AS (
+        UPDATE sale SET emptied_at = now()
+          FROM cancelled
+         WHERE sale.show_id = cancelled.show_id AND NOT cancelled.has_buyers AND sale.cancelled
+    )
+    SELECT show_id FROM cancelled WHERE has_buyers;
+$$;
+
 CREATE FUNCTION check_in_now(p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition integer, p_binding integer) RETURNS TABLE(check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamp with time zone, seat integer, number bigint, first_at timestamp with time zone, first_gate text)
     LANGUAGE plpgsql
     AS $$
@@ -1344,6 +1362,7 @@ CREATE TABLE refund (
     due_at timestamp with time zone DEFAULT now(),
     requested_at timestamp with time zone DEFAULT now() NOT NULL,
     done_at timestamp with time zone,
+    organiser_id bigint,
     CONSTRAINT a_refund_is_of_something CHECK (((amount_minor > 0) OR ((amount_minor = 0) AND (seats <> '{}'::integer[])))),
     CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
     CONSTRAINT requested_is_due CHECK (((state = 'requested'::refund_state) = (due_at IS NOT NULL)))
@@ -1582,6 +1601,7 @@ CREATE TABLE sale (
     cancelled boolean DEFAULT false NOT NULL,
     owner_seats_max integer NOT NULL,
     revision bigint NOT NULL,
+    emptied_at timestamp with time zone,
     CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
 );
 
@@ -1605,6 +1625,14 @@ CREATE FUNCTION set_block_release(p_show bigint, p_number bigint, p_release_at t
     ON CONFLICT (show_id, number) DO UPDATE
             SET release_at = excluded.release_at, hours_before = excluded.hours_before;
 $$;
+
+CREATE FUNCTION set_refund_organiser() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.organiser_id := (SELECT organiser_id FROM show_organiser WHERE show_id = NEW.show_id);
+    RETURN NEW;
+END $$;
 
 CREATE FUNCTION settle_late_payment(p_show bigint, p_number bigint, p_attempt integer, p_may_book boolean) RETURNS SETOF payment_detail
     LANGUAGE plpgsql
@@ -1685,6 +1713,7 @@ CREATE VIEW refund_detail AS
     refund.due_at,
     refund.requested_at,
     refund.done_at,
+    refund.organiser_id,
     payment.owner_id,
     payment.key,
     payment.gateway,
@@ -1982,11 +2011,6 @@ ALTER TABLE booking_move ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE VIEW cancelled_sale AS
- SELECT show_id
-   FROM sale
-  WHERE cancelled;
 
 CREATE TABLE card_count (
     show_id bigint NOT NULL,
@@ -2292,6 +2316,13 @@ CREATE VIEW issued_ticket AS
    FROM ((ticket
      JOIN payable_booking booking USING (show_id, number))
      LEFT JOIN entry_policy USING (show_id));
+
+CREATE TABLE job_turn (
+    name text NOT NULL,
+    due_at timestamp with time zone DEFAULT now() NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    turn integer DEFAULT 0 NOT NULL
+);
 
 CREATE TABLE journal (
     show_id bigint NOT NULL,
@@ -2948,6 +2979,9 @@ ALTER TABLE ONLY invoice
 ALTER TABLE ONLY invoice_seller
     ADD CONSTRAINT invoice_seller_pkey PRIMARY KEY (organiser_id);
 
+ALTER TABLE ONLY job_turn
+    ADD CONSTRAINT job_turn_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY journal
     ADD CONSTRAINT journal_pkey PRIMARY KEY (show_id, entry, account);
 
@@ -3123,9 +3157,13 @@ CREATE INDEX blocks_to_release ON seat_block USING btree (release_at) WHERE (rel
 
 CREATE INDEX check_ins_of_a_ticket ON check_in USING btree (show_id, serial, id) WHERE (serial IS NOT NULL);
 
+CREATE INDEX confirmed_bookings ON booking USING btree (show_id) WHERE (state = 'confirmed'::booking_state);
+
 CREATE INDEX cookies_of_a_session ON session_cookie USING btree (session_id);
 
 CREATE INDEX deliveries_by_age ON webhook_delivery USING btree (written_at);
+
+CREATE INDEX deliveries_dead ON webhook_delivery USING btree (endpoint_id) WHERE (state = 'dead'::delivery_state);
 
 CREATE INDEX deliveries_due ON webhook_delivery USING btree (endpoint_id, due_at) WHERE (due_at IS NOT NULL);
 
@@ -3205,6 +3243,8 @@ CREATE INDEX parked_in_order ON parked_fact USING btree (group_name, key, fact_i
 
 CREATE INDEX passes_of_an_account ON gate_pass USING btree (account_id);
 
+CREATE INDEX paying_or_blocked_bookings ON booking USING btree (show_id) WHERE (state = ANY (ARRAY['paying'::booking_state, 'blocked'::booking_state]));
+
 CREATE INDEX payments_by_reference ON payment USING btree (reference) WHERE (reference IS NOT NULL);
 
 CREATE INDEX payments_by_time ON payment USING brin (requested_at);
@@ -3219,9 +3259,17 @@ CREATE INDEX refresh_tokens_of_a_session ON refresh_token USING btree (session_i
 
 CREATE INDEX refunds_by_hand ON refund USING btree (requested_at) WHERE (state = 'by_hand'::refund_state);
 
+CREATE INDEX refunds_by_time ON refund USING btree (requested_at, show_id, number, attempt, id);
+
 CREATE INDEX refunds_due ON refund USING btree (due_at) WHERE (state = 'requested'::refund_state);
 
-CREATE INDEX sales_cancelled ON sale USING btree (show_id) WHERE cancelled;
+CREATE INDEX refunds_of_an_organiser ON refund USING btree (organiser_id, requested_at, show_id, number, attempt, id);
+
+CREATE INDEX sales_by_end ON sale USING btree (closes_at, show_id);
+
+CREATE INDEX sales_to_empty ON sale USING btree (show_id) WHERE (cancelled AND (emptied_at IS NULL));
+
+CREATE INDEX sales_to_rebuild ON sale USING btree (closes_at) WHERE map_stale;
 
 CREATE INDEX shows_by_time ON show USING btree (starts_at);
 
@@ -3272,6 +3320,8 @@ CREATE TRIGGER publish_new_sale AFTER INSERT ON sale FOR EACH ROW EXECUTE FUNCTI
 CREATE TRIGGER publish_prices AFTER INSERT ON price_change REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION publish_prices();
 
 CREATE TRIGGER record_time_change AFTER UPDATE OF starts_at ON show FOR EACH ROW WHEN (((new.starts_at <> old.starts_at) AND (new.revision <> old.revision) AND (NOT new.cancelled))) EXECUTE FUNCTION record_time_change();
+
+CREATE TRIGGER set_refund_organiser BEFORE INSERT ON refund FOR EACH ROW EXECUTE FUNCTION set_refund_organiser();
 
 CREATE TRIGGER terms_are_never_changed BEFORE DELETE OR UPDATE ON show_terms FOR EACH ROW EXECUTE FUNCTION terms_are_never_changed();
 

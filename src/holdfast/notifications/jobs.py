@@ -5,6 +5,7 @@ may send: a worker leases a notice, and the notices of a dead worker become due 
 """
 
 from holdfast.engines.loop import Job
+from holdfast.engines.turns import Turns
 from holdfast.notifications.deliver import NoticeDelivery
 from holdfast.notifications.notice import CONSUMED_KINDS, SHOW_FACTS, build_notice
 from holdfast.notifications.store import NotificationStore
@@ -51,7 +52,7 @@ async def begin_now(outbox: Outbox) -> None:
     await outbox.add_group(GROUP, from_oldest=False)
 
 
-def jobs(delivery: NoticeDelivery) -> list[tuple[float, Job]]:
+def jobs(delivery: NoticeDelivery, turns: Turns) -> list[tuple[float, Job]]:
     return [
         (ASIDE_PAUSE_S, delivery.set_aside),
         *(
@@ -60,6 +61,6 @@ def jobs(delivery: NoticeDelivery) -> list[tuple[float, Job]]:
             for pause_s, worker in zip(SEND_PAUSES_S, workers, strict=True)
         ),
         (WARN_PAUSE_S, delivery.warn),
-        (COUNT_PAUSE_S, delivery.count),
+        turns.alone(COUNT_PAUSE_S, delivery.count),
         (FORGET_PAUSE_S, delivery.forget),
     ]

@@ -22,6 +22,7 @@ from holdfast.engines.bus import Bus, Message, OutOfStep, Reader, in_step
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.loop import Job
 from holdfast.engines.metrics import metrics
+from holdfast.engines.turns import Turns
 from holdfast.outbox.consumer import Consumer, Parked, ReaderTurn, describe_error
 from holdfast.outbox.fact import Fact
 from holdfast.outbox.store import RELAY, RENEW_S, Outbox
@@ -317,13 +318,15 @@ def only_when_full(job: Job, batch_size: int) -> Job:
     return run
 
 
-def jobs(outbox: Outbox, consumers: Sequence[Consumer], config: Config) -> list[tuple[float, Job]]:
+def jobs(
+    outbox: Outbox, consumers: Sequence[Consumer], config: Config, turns: Turns
+) -> list[tuple[float, Job]]:
     """The jobs of a worker process: publish, consume, measure, purge."""
     relay = Relay(outbox, config)
     workers = [ConsumerWorker(outbox, consumer, config).consume for consumer in consumers]
     pause_s = config.relay_pause_ms / 1000
     return [
         *((pause_s, only_when_full(one, config.relay_max)) for one in (relay.relay, *workers)),
-        (5.0, relay.measure),
+        turns.alone(5.0, relay.measure),
         (60.0, relay.purge),
     ]

@@ -1,5 +1,5 @@
 -- refunds/functions.sql: what a refund writes. The decision itself is in refunds/decision.py.
--- needs: payments, tickets
+-- needs: organisers, payments, tickets
 
 DROP VIEW IF EXISTS refund_detail, decided_refund CASCADE;
 
@@ -14,6 +14,16 @@ CREATE VIEW decided_refund AS
 SELECT show_id, number, attempt, id, seats, amount_minor, fee_minor, tax_minor, state,
        settled_note IS NOT NULL AS is_settled_by_hand
   FROM refund;
+
+-- However a refund is written, it is in the list of its organiser. A show never changes hands.
+CREATE OR REPLACE FUNCTION set_refund_organiser() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.organiser_id := (SELECT organiser_id FROM show_organiser WHERE show_id = NEW.show_id);
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER set_refund_organiser BEFORE INSERT ON refund
+    FOR EACH ROW EXECUTE FUNCTION set_refund_organiser();
 
 -- The locks of a decision, in the order of bookings/functions.sql. Admission locks the ticket too: a ticket
 -- is used or given back, never both.

@@ -160,7 +160,8 @@ class RefundStore:
         limit: int,
     ) -> list[Refund]:
         """Newest first."""
-        rows = await self._postgres.fetch(Q.refunds, organiser_id, state, show_id, *before, limit)
+        async with self._postgres.fresh_plans() as tx:
+            rows = await tx.fetch(Q.refunds, organiser_id, state, show_id, *before, limit)
         return [_refund(row) for row in rows]
 
     async def waiting(self) -> tuple[int, int]:

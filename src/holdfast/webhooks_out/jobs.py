@@ -12,6 +12,7 @@ from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.loop import Job
 from holdfast.engines.metrics import metrics
+from holdfast.engines.turns import Turns
 from holdfast.outbox import Consumer
 from holdfast.webhooks_out.client import WebhookClient
 from holdfast.webhooks_out.delivery import DeliveryState, DueDelivery
@@ -86,10 +87,10 @@ class DeliveryJobs:
             log.warning("delivery dead-lettered", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
 
 
-def jobs(mine: DeliveryJobs) -> list[tuple[float, Job]]:
+def jobs(mine: DeliveryJobs, turns: Turns) -> list[tuple[float, Job]]:
     return [
         (SEND_PAUSE_S, mine.send),
         (SEND_AGAIN_PAUSE_S, mine.send_again),
-        (COUNT_PAUSE_S, mine.count),
+        turns.alone(COUNT_PAUSE_S, mine.count),
         (FORGET_PAUSE_S, mine.forget),
     ]

@@ -1,0 +1,62 @@
+"""A box office with a long past, in a database of its own; and how many rows a call reads there."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from holdfast.app import App, open_app
+from holdfast.config import Config
+from holdfast.engines.migrate import migrate
+from holdfast.engines.startup_checks import connect
+from tests.support.shows import a_show
+
+PAST = Path(__file__).with_suffix(".sql")
+# Every row that a scan returned, with or without an index.
+ROWS_READ = (
+    "SELECT (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables)"
+    " + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes)"
+)
+PLANS_SETTLED_AFTER = 6  # executions: from the sixth on PostgreSQL may use a generic plan
+_names = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class GrownHouse:
+    app: App
+    show_id: int  # the one on sale, with 20 000 lapsed holds
+
+    async def rows_read(self, call: Callable[[], Awaitable[object]]) -> int:
+        """By one call, after earlier ones have settled its plans."""
+        for _ in range(PLANS_SETTLED_AFTER):
+            await call()
+        before = await self._rows()
+        await call()
+        return await self._rows() - before
+
+    async def _rows(self) -> int:
+        async with self.app.postgres.lease() as connection:
+            await connection.fetchval("SELECT pg_stat_force_next_flush()")
+            await connection.fetchval("SELECT pg_stat_clear_snapshot()")
+            return int(await connection.fetchval(ROWS_READ))
+
+
+@asynccontextmanager
+async def grown_house(config: Config) -> AsyncIterator[GrownHouse]:
+    name = f"grown_{next(_names)}"
+    owner = await connect(config.database_url)
+    await owner.execute(f"CREATE DATABASE {name}")
+    url = config.database_url.replace("/holdfast?", f"/{name}?")
+    try:
+        connection = await connect(url)
+        await migrate(connection)
+        # One connection for everything: PostgreSQL reports the statistics of a session with a delay.
+        async with open_app(replace(config, database_url=url, postgres_pool_max=2)) as app:
+            show_id = await a_show(app, 50)
+            await connection.execute(PAST.read_text())
+            await connection.close()
+            yield GrownHouse(app, show_id)
+    finally:
+        await owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        await owner.close()
