@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import holdfast.accounts.api
 import holdfast.bookings.api
@@ -36,6 +37,7 @@ import holdfast.webhooks_out.api
 from holdfast.accounts import Accounts, Sessions
 from holdfast.audit.oversold import PAUSE_S as OVERSOLD_PAUSE_S
 from holdfast.audit.oversold import OversoldGauge
+from holdfast.backup import BEAT_PAUSE_S, LedgerMark
 from holdfast.bookings import Bookings
 from holdfast.catalogue import Catalogue
 from holdfast.checkin import CheckInStore
@@ -278,7 +280,12 @@ def web_jobs(app: App) -> list[tuple[float, Job]]:
         (0.05, app.live.follow),
         (0.05, app.live.look),
         (1.0, metrics.flush),
+        (BEAT_PAUSE_S, build_ledger_mark(app).beat),
     ]
+
+
+def build_ledger_mark(app: App) -> LedgerMark:
+    return LedgerMark(app.postgres, app.redis, Path(app.config.data_dir))
 
 
 def consumers(app: App) -> tuple[Consumer, ...]:
@@ -303,7 +310,7 @@ def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[floa
     """The jobs of `holdfast work`, in any number of processes; with `only`, those of some subjects."""
     by_subject = jobs_by_subject(app).items()
     selected = [job for name, some in by_subject if only is None or name in only for job in some]
-    return [*selected, (1.0, metrics.flush)]
+    return [*selected, (1.0, metrics.flush), (BEAT_PAUSE_S, build_ledger_mark(app).beat)]
 
 
 def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:

@@ -11,11 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.accounts import NewAccount
+from holdfast.app import App, build_ledger_mark, open_app
+from holdfast.backup import LedgerMark, find_restore, finish_restore
+from holdfast.backup.mark import WentBack
 from holdfast.bookings import public_id, reference
 from holdfast.checkin.scan import Verdict
 from holdfast.config import Config
+from holdfast.engines.postgres import require_row
+from holdfast.engines.startup_checks import connect
+from holdfast.errors import TokenInvalid
+from holdfast.web.caller import Caller, Role
 from tests.support import shows as cast
+from tests.support.cli_process import run_holdfast
 from tests.support.door import Doorway
 from tests.support.own_engines import hold
 from tests.support.restorable_ledger import RestorableLedger, restorable_ledger
@@ -36,6 +44,7 @@ def purchases(pytestconfig: pytest.Config) -> int:
 
 @pytest.fixture
 async def ledger(config: Config, tmp_path: Path) -> AsyncIterator[RestorableLedger]:
+    (tmp_path / "data").mkdir()
     async with restorable_ledger(config, tmp_path / "data") as made:
         yield made
 
@@ -62,7 +71,6 @@ async def test_no_code_id_or_reference_is_issued_twice_and_lost_tickets_are_refu
 
     await ledger.restore(dump)
     async with open_app(ledger.config) as app:
-        await app.bookings.mark_map_stale(show)
         after = await buy(app, show, range(2 * purchases, 3 * purchases))
         everything = [*before, *lost, *after]
         for field in ("booking_id", "reference", "code"):
@@ -78,3 +86,86 @@ async def test_no_code_id_or_reference_is_issued_twice_and_lost_tickets_are_refu
         "lost": {Verdict.LOST_IN_RESTORE},
         "after": {Verdict.ADMITTED},
     }
+
+
+async def test_a_running_process_notices_that_the_ledger_went_back(
+    ledger: RestorableLedger, tmp_path: Path
+) -> None:
+    """A standby that lagged was promoted: no process of the box office restarts."""
+    dump = tmp_path / "before.dump"
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    async with open_app(ledger.config) as app:
+        mark = LedgerMark(app.postgres, app.redis, folder)
+        await mark.beat()
+        await ledger.dump(dump)
+        await mark.beat()
+        assert await gone_back(app, ledger, folder) is None
+
+        await ledger.restore(dump)
+        await mark.beat()
+        await mark.beat()  # which does not hide it
+
+        found = await gone_back(app, ledger, folder)
+        assert found is not None
+        assert found.to < found.seen
+        assert await gone_back(app, ledger, tmp_path / "of another machine") == found  # Valkey has it, too
+
+
+async def gone_back(app: App, ledger: RestorableLedger, folder: Path) -> WentBack | None:
+    return await find_restore(app.postgres, ledger.config.redis_url, folder)
+
+
+async def test_a_ledger_that_went_back_is_not_served_before_the_restore_is_completed(
+    ledger: RestorableLedger, tmp_path: Path
+) -> None:
+    dump = tmp_path / "before.dump"
+    env = {
+        "HOLDFAST_DATABASE_URL": ledger.config.database_url,
+        "HOLDFAST_REDIS_URL": ledger.config.redis_url,
+        "HOLDFAST_DATA_DIR": ledger.config.data_dir,
+    }
+    async with open_app(ledger.config) as app:
+        await ledger.dump(dump)
+        show = await cast.a_show(app)
+        lost = app.accounts.access_token(Caller(await sign_up(app), Role.FAN, 1))
+        await build_ledger_mark(app).beat()
+
+    await ledger.restore(dump)
+    refused = await run_holdfast("prepare", **env)
+    found = await run_holdfast("doctor", "--json", **env)
+    completed = await run_holdfast("after-restore", "--json", **env)
+    served = await run_holdfast("prepare", **env)
+
+    assert (refused.code, "holdfast after-restore" in refused.words) == (2, True), refused
+    assert [one["health"] for one in found.page if one["what"] == "ledger's history"] == ["fail"], found
+    assert (completed.code, served.code) == (0, 0), (completed, served)
+    async with open_app(ledger.config) as app:
+        assert await cast.a_show(app) > show + 1000
+        with pytest.raises(TokenInvalid):
+            app.accounts.verify(f"Bearer {lost}")
+
+
+async def sign_up(app: App) -> int:
+    (account_id,) = await app.accounts.add_many([NewAccount("lost@example.com", "Lost")])
+    return account_id
+
+
+async def test_completing_a_restore_distrusts_everything_outside_of_the_ledger(
+    ledger: RestorableLedger,
+) -> None:
+    async with open_app(ledger.config) as app:
+        show = await cast.a_show(app)
+        await app.seatmap.rebuild(show, "test")
+        known = "SELECT epoch, map_stale, name FROM sale, fact_log"
+        before = require_row(await app.postgres.fetchrow(known))
+
+        connection = await connect(ledger.config.database_url)
+        await finish_restore(connection)
+        await finish_restore(connection)  # safe to repeat
+        await connection.close()
+
+        after = require_row(await app.postgres.fetchrow(known))
+    assert (before["map_stale"], after["map_stale"]) == (False, True)
+    assert after["epoch"] > before["epoch"] + 1000
+    assert after["name"] != before["name"]

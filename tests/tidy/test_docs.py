@@ -64,7 +64,9 @@ def unknown_recipes(paths: Iterable[Path], makefile: str) -> Iterator[str]:
 def unknown_commands(paths: Iterable[Path], known: set[str]) -> Iterator[str]:
     """`holdfast word …` in code; of a group, its second word too."""
     for path in paths:
-        for words in re.findall(r"(?:^|`|bin/)holdfast ((?:[a-z]+ ?)+)", path.read_text(), re.MULTILINE):
+        for words in re.findall(
+            r"(?:^|`|bin/)holdfast ((?:[a-z]+(?:-[a-z]+)* ?)+)", path.read_text(), re.MULTILINE
+        ):
             parts = words.split()
             if parts[0] not in known and " ".join(parts[:2]) not in known:
                 yield f"{short(path)}: there is no `holdfast {words.strip()}`"

@@ -12,7 +12,7 @@ from holdfast.accounts.account import (
 )
 from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.sessions import Session, Sessions
-from holdfast.accounts.store import Accounts
+from holdfast.accounts.store import Accounts, replace_signing_keys
 from holdfast.accounts.token import SigningKey, claims_for, sign
 
 __all__ = [
@@ -32,5 +32,6 @@ __all__ = [
     "choose_language",
     "claims_for",
     "normal_email",
+    "replace_signing_keys",
     "sign",
 ]

@@ -135,6 +135,9 @@ ORDER BY signs_from;
 INSERT INTO signing_key (jwk, signs_from)
      VALUES ($1, now() + make_interval(secs => $2));
 
+-- name: drop_signing_keys
+DELETE FROM signing_key;
+
 -- name: drop_old_signing_keys
 -- A key goes when its successor has signed for $1 seconds: nothing it has signed is alive.
 DELETE FROM signing_key

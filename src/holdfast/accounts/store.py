@@ -30,7 +30,7 @@ from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.token import LEEWAY_S, SigningKey, Tokens, claims_for, sign, signing_key
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
+from holdfast.engines.postgres import Postgres, Queries, Queryable, Transaction, require_row
 from holdfast.engines.redis import Redis, Script
 from holdfast.errors import Busy, TokenExpired, TokenInvalid
 from holdfast.web.caller import Caller, Role
@@ -51,6 +51,13 @@ LOGIN_KEYS_MAX = 10_000
 REFRESH_TOKEN_BYTES = 32
 
 Result = TypeVar("Result")
+
+
+async def replace_signing_keys(tx: Queryable) -> None:
+    """One new key and none of the old ones, in the caller's transaction: every access token is refused."""
+    await tx.execute(Q.lock_signing_keys)
+    await tx.execute(Q.drop_signing_keys)
+    await tx.execute(Q.add_signing_key, SigningKey.new_json(), 0)
 
 
 class PasswordThreads:
@@ -155,9 +162,17 @@ class Accounts:
         sessions = await self._postgres.fetchval(Q.prune_sessions, PRUNE_MAX)
         return int(sessions + await self._postgres.fetchval(Q.prune_refresh_tokens, PRUNE_MAX))
 
-    async def rotate_key(self) -> None:
-        """A new signing key. It signs once every process knows it; the old one stays good for its tokens."""
-        await self._postgres.execute(Q.add_signing_key, SigningKey.new_json(), KEY_KNOWN_AFTER_S)
+    async def rotate_key(self, *, revoke: bool = False) -> None:
+        """A new signing key. It signs once every process knows it; the old one stays good for its tokens.
+
+        With `revoke` it signs at once, and a process refuses what older keys have signed as soon as it has
+        read the keys again. Clients get a new token with their refresh token.
+        """
+        async with self._postgres.transaction() as tx:
+            if revoke:
+                await replace_signing_keys(tx)
+            else:
+                await tx.execute(Q.add_signing_key, SigningKey.new_json(), KEY_KNOWN_AFTER_S)
         await self._read_trust()
 
     @property

@@ -51,9 +51,34 @@ END $$;
 -- name: set_sequence
 SELECT setval(quote_ident($1)::regclass, $2);
 
+-- name: skip_numbers
+-- Sequences go back with the database: accounts, shows and facts that were lost had numbers from these.
+SELECT setval(format('%I.%I', schemaname, sequencename)::regclass,
+              least(coalesce(last_value, 0) + $1, max_value))
+  FROM pg_sequences
+ WHERE schemaname = current_schema();
+
 -- name: distrust_caches
--- Redis and the bus may have seen more than the backup has: neither is trusted after a restore.
+-- Redis and the bus may have seen more than the ledger has: neither is trusted after a restore.
 SELECT mark_every_map_stale(), rename_fact_log();
+
+-- name: mark_exists
+SELECT to_regclass('ledger_mark') IS NOT NULL;
+
+-- name: ledger_id
+SELECT ledger_id FROM ledger_mark;
+
+-- name: beat
+SELECT beat FROM ledger_mark;
+
+-- name: raise_beat
+-- By the clock, so that it is above every stored one, also of machines that are off; never back with it.
+   UPDATE ledger_mark
+      SET beat = greatest(beat + 1, (date_part('epoch', clock_timestamp()) * 1000)::bigint)
+RETURNING beat;
+
+-- name: note_restore
+UPDATE ledger_mark SET restored_at = now();
 
 -- name: look_at_sizes
 ANALYZE;

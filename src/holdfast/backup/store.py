@@ -25,6 +25,7 @@ from typing import IO
 import asyncpg
 import msgspec
 
+from holdfast.accounts import replace_signing_keys
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Step, migrate, plan, steps
 from holdfast.engines.postgres import Queries
@@ -182,11 +183,25 @@ async def restore(connection: asyncpg.Connection, file: Path, progress: Progress
                 progress("tables", done, len(contents.tables))
                 await _put_back(connection, archive, part, file)
     for name, number in contents.sequences.items():
-        await connection.fetchval(Q.set_sequence, name, number + NUMBERS_SKIPPED)
-    await migrate(connection)
-    await connection.execute(Q.distrust_caches)
-    await connection.execute(Q.look_at_sizes)
+        await connection.fetchval(Q.set_sequence, name, max(1, number))
+    await finish_restore(connection)
     return contents
+
+
+async def finish_restore(connection: asyncpg.Connection) -> None:
+    """Keeps what was lost apart from what comes, whichever way the ledger was put back. Safe to repeat.
+
+    What is outside of the ledger may have seen lost rows: seat maps in Redis, facts on the bus, access tokens
+    in the hands of clients, the mark on other machines.
+    """
+    await migrate(connection)
+    async with connection.transaction():
+        await connection.fetch(Q.skip_numbers, NUMBERS_SKIPPED)
+        await connection.execute(Q.distrust_caches)
+        await replace_signing_keys(connection)
+        await connection.execute(Q.raise_beat)
+        await connection.execute(Q.note_restore)
+    await connection.execute(Q.look_at_sizes)
 
 
 def extra_parts(file: Path, beneath: str) -> Iterator[ExtraFile]:

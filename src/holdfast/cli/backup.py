@@ -1,4 +1,4 @@
-"""holdfast backup create | verify | restore"""
+"""holdfast backup create | verify | restore, holdfast after-restore"""
 
 import asyncio
 import os
@@ -53,6 +53,32 @@ def verify(file: File, as_json: AsJson = False) -> None:
 def restore(file: File, data: Data = None, as_json: AsJson = False) -> None:
     """Bring a backup back, into an empty folder or database only, and up to this program's schema."""
     _tell("restored", file, asyncio.run(_restore(_config(data), file)), as_json)
+
+
+def after_restore(data: Data = None, as_json: AsJson = False) -> None:
+    """Complete a restore that PostgreSQL made by its own means: recovery, snapshot, pg_restore, fail-over.
+
+    Stop the box office first. Moves sequences on, so that no number is issued twice; marks every seat map for
+    a rebuild; renames the log of facts; revokes access tokens (clients refresh theirs). Safe to repeat.
+    """
+    asyncio.run(_after_restore(_config(data)))
+    if as_json:
+        print_json({"completed": True})
+    else:
+        print("The restore is complete. `holdfast reconcile` lists payments of lost bookings.")
+
+
+async def _after_restore(config: Config) -> None:
+    from holdfast import backup
+    from holdfast.engines import startup_checks as checks
+    from holdfast.runtime.launch import engines_of
+
+    async with engines_of(config, must_exist=True) as config:
+        connection = await checks.connect(config.database_url)
+        try:
+            await backup.finish_restore(connection)
+        finally:
+            await connection.close()
 
 
 async def _create(config: Config, file: Path) -> "BackupContents":

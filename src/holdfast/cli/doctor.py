@@ -6,6 +6,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from holdfast.backup.mark import WHAT_TO_DO, WentBack, find_restore
 from holdfast.config import Config
 from holdfast.engines.embedded.binaries import Program, find_postgres, find_valkey
 from holdfast.engines.embedded.folder import DataFolder
@@ -29,9 +30,12 @@ async def findings(config: Config) -> AsyncIterator[Finding]:
     yield _data_folder(folder.path)
     yield _disk(folder.path)
     running = folder.running()
-    async for finding in _ledger(config.database_url or (running.database_url if running else "")):
+    redis_url = config.redis_url or (running.redis_url if running else "")
+    async for finding in _ledger(
+        config.database_url or (running.database_url if running else ""), redis_url, folder
+    ):
         yield finding
-    async for finding in _holds(config.redis_url or (running.redis_url if running else "")):
+    async for finding in _holds(redis_url):
         yield finding
 
 
@@ -70,7 +74,7 @@ def _disk(folder: Path) -> Finding:
     return Finding("disk", Severity.OK, detail)
 
 
-async def _ledger(database_url: str) -> AsyncIterator[Finding]:
+async def _ledger(database_url: str, redis_url: str, folder: DataFolder) -> AsyncIterator[Finding]:
     if not database_url:
         yield Finding("ledger", Severity.OK, "not running; `holdfast demo` starts one")
         return
@@ -88,6 +92,7 @@ async def _ledger(database_url: str) -> AsyncIterator[Finding]:
             yield Finding("migrations", Severity.FAIL, "do not fit", str(trouble))
         else:
             yield _migrations(len(pending))
+        yield _history(await find_restore(connection, redis_url, folder.path))
     finally:
         await connection.close()
 
@@ -96,6 +101,12 @@ def _migrations(pending: int) -> Finding:
     if pending:
         return Finding("migrations", Severity.WARN, f"{pending} pending", "run `holdfast migrate`")
     return Finding("migrations", Severity.OK, f"{len(steps())} applied, none pending")
+
+
+def _history(found: WentBack | None) -> Finding:
+    if found:
+        return Finding("ledger's history", Severity.FAIL, str(found), WHAT_TO_DO)
+    return Finding("ledger's history", Severity.OK, "not older than seen from here")
 
 
 async def _holds(redis_url: str) -> AsyncIterator[Finding]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 import typer
 
 from holdfast.cli import print_json
-from holdfast.cli.backup import backup
+from holdfast.cli.backup import after_restore, backup
 from holdfast.cli.facts import facts
 from holdfast.cli.layouts import venue_commands
 from holdfast.cli.notifications import notices
@@ -46,6 +46,7 @@ cli = typer.Typer(
 )
 cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 cli.add_typer(backup, name="backup")
+cli.command("after-restore")(after_restore)
 cli.command()(gate)
 cli.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act: _act(data, act)})
 cli.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})

@@ -66,6 +66,7 @@ HELP = {
     "notices_total": "notices that came to an end or were put off, by kind and state",
     "notices_queued": "notices to be sent",
     "notices_dead": "notices that a person must look at",
+    "ledger_went_back": "1: PostgreSQL was put back to an earlier instant; run `holdfast after-restore`",
     "oversold_seats": "seats with two live owners; anything but 0 is a broken ledger",
 }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from holdfast.backup import refuse_older_ledger
 from holdfast.config import Config
 from holdfast.demo.only_demo_data import refuse_other_data
 from holdfast.engines.embedded.folder import DataFolder
@@ -84,6 +85,7 @@ async def prepare(config: Config, *, is_demo: bool, trial: bool, progress: Progr
         if is_demo:
             await refuse_other_data(connection)
         await migrate(connection)
+        await refuse_older_ledger(connection, config.redis_url, Path(config.data_dir))
     finally:
         await connection.close()
     for warning in warnings:
