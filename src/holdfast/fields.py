@@ -26,10 +26,8 @@ Description = Annotated[str, Meta(max_length=4000, pattern=SOME_LINES)]
 Rating = Annotated[float, Meta(ge=0, le=10)]
 Minutes = Annotated[int, Meta(ge=1, le=1440)]
 People = Annotated[list[Name], Meta(max_length=20)]
-# Only https or our own path: a poster appears on every page, and must not be a javascript: URL.
-PosterUrl = Annotated[
-    str, Meta(max_length=500, pattern=r"^$|^https://[^\x00-\x20\x7f]+$|^/posters/[0-9]+\.svg$")
-]
+PosterUrl = Annotated[str, Meta(max_length=500, pattern=ONE_LINE)]  # only known values: organisers/store.py
+PosterAlt = Annotated[str, Meta(max_length=300, pattern=ONE_LINE)]
 
 AwareDatetime = Annotated[datetime, Meta(tz=True)]
 Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}$", max_length=3)]

@@ -28,6 +28,7 @@ READS = {
     ("catalogue", "city"): "the public side of what organisers edit: the same tables, other questions",
     ("catalogue", "event"): "as city",
     ("catalogue", "hall"): "as city",
+    ("catalogue", "poster_image"): "as city",
     ("catalogue", "price"): "as city",
     ("catalogue", "price_plan"): "as city",
     ("catalogue", "show"): "as city",

@@ -2,6 +2,7 @@
 
 from holdfast.catalogue.errors import BadWindow, NoSuchCity, NoSuchEvent, NoSuchHall, NoSuchShow, NoSuchVenue
 from holdfast.catalogue.event import (
+    POSTER_WIDTHS,
     City,
     Event,
     Hall,
@@ -11,8 +12,11 @@ from holdfast.catalogue.event import (
     ShowOnSale,
     Times,
     Venue,
+    poster_srcset,
+    poster_url,
     prices_by_category,
     sale_state,
+    uploaded_poster_url,
 )
 from holdfast.catalogue.listings import (
     cached_event_ids,
@@ -35,6 +39,7 @@ from holdfast.catalogue.store import (
 )
 
 __all__ = [
+    "POSTER_WIDTHS",
     "BadWindow",
     "Catalogue",
     "City",
@@ -68,7 +73,10 @@ __all__ = [
     "parse_next_prices",
     "parse_refund_policy",
     "parse_terms",
+    "poster_srcset",
+    "poster_url",
     "prices_by_category",
     "sale_state",
     "store_layout",
+    "uploaded_poster_url",
 ]

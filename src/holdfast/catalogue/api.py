@@ -5,6 +5,7 @@ availability of all shows on a page is one call to the seat map.
 """
 
 import gzip
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.catalogue.errors import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
-from holdfast.catalogue.event import Event
+from holdfast.catalogue.event import POSTER_WIDTHS, Event, poster_srcset, poster_url
 from holdfast.catalogue.listings import (
     cached_event_ids,
     find_trending_events,
@@ -43,10 +44,15 @@ if TYPE_CHECKING:
 
 
 # A poster contains a title that an organiser typed: the policy forbids scripts and everything else.
-SVG = "image/svg+xml"
+SVG, WEBP = "image/svg+xml", "image/webp"
+POSTER_NAME = re.compile(
+    r"(?P<event>[0-9]{1,18})(?:\.svg|-(?P<hash>[0-9a-f]{16})-(?P<width>[0-9]{3})\.webp)", re.ASCII
+)
+FOR_A_YEAR = "public, max-age=31536000, immutable"  # the address has the hash of the image
 POSTER_HEADERS = {
     "Cache-Control": "public, max-age=3600",
     "Content-Security-Policy": "default-src 'none'",
+    "X-Content-Type-Options": "nosniff",
     "Vary": "Accept-Encoding",
 }
 SHOWS_PER_EVENT_MAX = 3
@@ -153,18 +159,33 @@ async def get_venue(request: Request) -> Response:
     return await respond_cached(request, ("venue", venue_id), load)
 
 
-@routes.get("/posters/{poster}", bare=True, media_types=(SVG,))
+@routes.get("/posters/{poster}", bare=True, media_types=(SVG, WEBP))
 async def get_poster(request: Request) -> Response:
-    """The generated poster of an event without one: /posters/12.svg."""
-    number, _, suffix = request.path_params["poster"].partition(".")
-    if not (suffix == "svg" and number.isascii() and number.isdigit() and len(number) <= 18):
+    """An uploaded poster, /posters/12-<hash>-480.webp, or the generated one, /posters/12.svg."""
+    name = POSTER_NAME.fullmatch(request.path_params["poster"])
+    if name is None:
         raise NoSuchEvent
-    event: Event = await get_app(request).catalogue.event(int(number))
+    event_id, content_hash = int(name["event"]), name["hash"]
+    if content_hash is not None:
+        return await _uploaded_poster(get_app(request), event_id, content_hash, int(name["width"]))
+    event: Event = await get_app(request).catalogue.event(event_id)
     svg = render_poster(event.kind, event.title, event.genre).encode()
     if takes_packed(request.scope):
         packed = gzip.compress(svg, mtime=0)  # to a fifth: shapes repeat
         return Response(packed, media_type=SVG, headers={**POSTER_HEADERS, "Content-Encoding": "gzip"})
     return Response(svg, media_type=SVG, headers=POSTER_HEADERS)
+
+
+async def _uploaded_poster(app: "App", event_id: int, content_hash: str, width: int) -> Response:
+    """The image; one that was replaced or removed leads to the current poster, for pages loaded before."""
+    if width not in POSTER_WIDTHS:
+        raise NoSuchEvent
+    if (image := await app.catalogue.poster_image(event_id, content_hash, width)) is not None:
+        return Response(image, media_type=WEBP, headers={**POSTER_HEADERS, "Cache-Control": FOR_A_YEAR})
+    event = await app.catalogue.event(event_id)
+    url = poster_url(event_id, event.poster)
+    there = poster_srcset(url).get(width, url)
+    return Response(status_code=302, headers={"Location": there, "Cache-Control": "public, max-age=60"})
 
 
 async def _load_event_cards(app: "App", event_ids: list[int]) -> EventCardList:

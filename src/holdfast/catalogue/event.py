@@ -68,14 +68,30 @@ class Event(Struct, frozen=True, kw_only=True):
     rating: float | None
     duration_min: int
     poster: str
+    poster_alt: str
     people: list[str]
     featured: bool
     refund_policy: RefundPolicy  # of new shows
 
 
+POSTER_WIDTHS = (240, 480, 960)  # pixels: for cards, for cards on sharp screens, for the event page
+
+
 def poster_url(event_id: int, poster: str) -> str:
-    """The event's own poster, or the one that poster.py generates."""
-    return poster or f"/posters/{event_id}.svg"
+    """The largest width of the uploaded poster, or the one that poster.py generates."""
+    return poster if poster.startswith("/posters/") else f"/posters/{event_id}.svg"
+
+
+def uploaded_poster_url(event_id: int, content_hash: str, width: int = POSTER_WIDTHS[-1]) -> str:
+    return f"/posters/{event_id}-{content_hash}-{width}.webp"
+
+
+def poster_srcset(url: str) -> dict[int, str]:
+    """Addresses by width; empty for a generated poster, which is a drawing that scales."""
+    largest = f"-{POSTER_WIDTHS[-1]}.webp"
+    if not url.endswith(largest):
+        return {}
+    return {width: f"{url.removesuffix(largest)}-{width}.webp" for width in POSTER_WIDTHS}
 
 
 # A show outside these years is a typing error, and years at the limits of datetime overflow in UTC.

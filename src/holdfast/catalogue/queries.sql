@@ -49,10 +49,15 @@ WITH playing AS (
 ORDER BY show_detail.starts_at, show_detail.show_id;
 
 -- name: events_by_id
-SELECT id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster, people,
-       featured, refund_policy
+SELECT id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster,
+       poster_alt, people, featured, refund_policy
   FROM event
  WHERE id = ANY ($1::bigint[]);
+
+-- name: poster_image
+SELECT image
+  FROM poster_image
+ WHERE event_id = $1 AND hash = $2 AND width = $3;
 
 -- name: featured_events
 -- Featured events with upcoming shows, the soonest first.

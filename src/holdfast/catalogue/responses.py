@@ -77,6 +77,7 @@ class EventCard(Struct, frozen=True, kw_only=True):
     rating: float | None
     duration_min: int
     poster: str
+    poster_alt: str  # what the poster shows; empty: only the title is known
     shows_total: int
     shows: list[ShowCard]
 
@@ -106,6 +107,7 @@ class EventPage(Struct, frozen=True, kw_only=True):
     rating: float | None
     duration_min: int
     poster: str
+    poster_alt: str  # what the poster shows; empty: only the title is known
     people: list[str]
     shows_total: int
     shows: list[ShowCard]
@@ -145,6 +147,7 @@ class EventBrief(Struct, frozen=True, kw_only=True):
     rating: float | None
     duration_min: int
     poster: str
+    poster_alt: str  # what the poster shows; empty: only the title is known
 
 
 class CategoryPrice(Struct, frozen=True, kw_only=True):

@@ -140,6 +140,10 @@ class Catalogue:
             return event
         raise NoSuchEvent(event_id=event_id)
 
+    async def poster_image(self, event_id: int, content_hash: str, width: int) -> bytes | None:
+        image: bytes | None = await self._postgres.fetchval(Q.poster_image, event_id, content_hash, width)
+        return image
+
     async def shows_of_event(self, event_id: int) -> list[Any]:
         return await self._postgres.fetch(Q.shows_of_event, event_id, SHOWS_OF_PAGE_MAX)
 

@@ -2134,7 +2134,9 @@ CREATE TABLE event (
     featured boolean DEFAULT false NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     refund_policy jsonb DEFAULT '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}'::jsonb NOT NULL,
+    poster_alt text DEFAULT ''::text NOT NULL,
     CONSTRAINT a_description_is_read_in_minutes CHECK ((char_length(description) <= 4000)),
+    CONSTRAINT a_poster_is_described_in_a_sentence CHECK ((char_length(poster_alt) <= 300)),
     CONSTRAINT a_rating_is_out_of_ten CHECK (((rating >= (0)::numeric) AND (rating <= (10)::numeric))),
     CONSTRAINT an_event_has_a_title CHECK (((char_length(title) >= 1) AND (char_length(title) <= 160))),
     CONSTRAINT an_event_is_a_film_a_concert_or_a_match CHECK ((kind = ANY (ARRAY['film'::text, 'concert'::text, 'match'::text]))),
@@ -2492,6 +2494,15 @@ CREATE TABLE payment_difference (
     theirs text NOT NULL,
     found_at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+CREATE TABLE poster_image (
+    event_id bigint NOT NULL,
+    width integer NOT NULL,
+    hash text NOT NULL,
+    image bytea NOT NULL,
+    stored_at timestamp with time zone DEFAULT now() NOT NULL
+);
+ALTER TABLE ONLY poster_image ALTER COLUMN image SET STORAGE EXTERNAL;
 
 CREATE TABLE price (
     show_id bigint NOT NULL,
@@ -3066,6 +3077,9 @@ ALTER TABLE ONLY payment_difference
 ALTER TABLE ONLY payment
     ADD CONSTRAINT payment_pkey PRIMARY KEY (show_id, number, attempt);
 
+ALTER TABLE ONLY poster_image
+    ADD CONSTRAINT poster_image_pkey PRIMARY KEY (event_id, width);
+
 ALTER TABLE ONLY price_change
     ADD CONSTRAINT price_change_pkey PRIMARY KEY (show_id, revision, category);
 
@@ -3348,6 +3362,9 @@ ALTER TABLE ONLY listing_show
 
 ALTER TABLE ONLY parked_fact
     ADD CONSTRAINT parked_fact_group_name_fkey FOREIGN KEY (group_name) REFERENCES consumer_group(name) ON DELETE CASCADE;
+
+ALTER TABLE ONLY poster_image
+    ADD CONSTRAINT poster_image_event_id_fkey FOREIGN KEY (event_id) REFERENCES event(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY price_change
     ADD CONSTRAINT price_change_show_id_fkey FOREIGN KEY (show_id) REFERENCES show(id);

@@ -30,6 +30,7 @@ from holdfast.organisers.forms import (
     VenueChange,
     VenueList,
 )
+from holdfast.organisers.posters_api import ROUTES as POSTER_ROUTES
 from holdfast.organisers.shows_api import ROUTES as SHOW_ROUTES
 from holdfast.organisers.store import CatalogueEditor, Scope
 from holdfast.web.caller import Role
@@ -236,5 +237,6 @@ ROUTES = (
     *halls.all,
     *events.all,
     *layouts.all,
+    *POSTER_ROUTES,
     *SHOW_ROUTES,
 )

@@ -27,6 +27,16 @@ class NameTaken(Refusal):
     code, status, title = "name_taken", 409, "Name already in use"
 
 
+class BadPicture(Refusal):
+    """The body is not a picture that can be shown as a poster; `detail` explains why. Nothing was changed.
+
+    Send a JPEG, PNG or WebP file as it is, with its Content-Type, of at most 10 MB and 40 million pixels and
+    at least 320 pixels on each side. Posters are shown two to three; other shapes are cut to that.
+    """
+
+    code, status, title = "bad_picture", 422, "Picture cannot be used"
+
+
 class HallBusy(Refusal):
     """Another show, `show_id`, is in this hall from `starts_at` to `ends_at`. Choose another time."""
 

@@ -24,6 +24,7 @@ from holdfast.fields import (
     Name,
     People,
     PostalCode,
+    PosterAlt,
     PosterUrl,
     Rating,
     ShortText,
@@ -114,7 +115,8 @@ class NewEvent(Form, frozen=True, kw_only=True):
     genre: ShortText = ""
     rating: Rating | None = None
     duration_min: Minutes
-    poster: PosterUrl = ""
+    poster: PosterUrl = ""  # PUT /admin/events/{event}/poster uploads one
+    poster_alt: PosterAlt = ""  # what it shows, for people who do not see it
     people: People = []
     featured: bool = False
     refund_policy: RefundPolicy = DEFAULT_REFUND_POLICY
@@ -130,7 +132,8 @@ class EventChange(Form, frozen=True, kw_only=True):
     genre: ShortText | UnsetType = UNSET
     rating: Rating | UnsetType | None = UNSET
     duration_min: Minutes | UnsetType = UNSET
-    poster: PosterUrl | UnsetType = UNSET
+    poster: PosterUrl | UnsetType = UNSET  # empty: the generated one
+    poster_alt: PosterAlt | UnsetType = UNSET
     people: People | UnsetType = UNSET
     featured: bool | UnsetType = UNSET
     refund_policy: RefundPolicy | UnsetType = UNSET

@@ -121,14 +121,14 @@ ORDER BY layout.name, layout.hash
 
 -- name: add_event
 INSERT INTO event (organiser_id, kind, title, description, language, genre, rating, duration_min, poster,
-                   people, featured, refund_policy)
-     VALUES ($1, $2, $3, $4, $5, $6, $7::float8, $8, $9, $10, $11, $12::text::jsonb)
+                   poster_alt, people, featured, refund_policy)
+     VALUES ($1, $2, $3, $4, $5, $6, $7::float8, $8, $9, $10, $11, $12, $13::text::jsonb)
   RETURNING id;
 
 -- name: event
 -- One event of this organiser.
 SELECT id, organiser_id, kind, title, description, language, genre, rating::float8 AS rating, duration_min,
-       poster, people, featured, refund_policy
+       poster, poster_alt, people, featured, refund_policy
   FROM event
  WHERE id = $1
    AND ($2::bigint IS NULL OR organiser_id = $2)
@@ -137,14 +137,25 @@ SELECT id, organiser_id, kind, title, description, language, genre, rating::floa
 -- name: change_event
 UPDATE event
    SET kind = $2, title = $3, description = $4, language = $5, genre = $6, rating = $7::float8,
-       duration_min = $8, poster = $9, people = $10, featured = $11, refund_policy = $12::text::jsonb,
-       updated_at = now()
+       duration_min = $8, poster = $9, poster_alt = $10, people = $11, featured = $12,
+       refund_policy = $13::text::jsonb, updated_at = now()
  WHERE id = $1;
 
 -- name: list_events
   SELECT id, organiser_id, kind, title, description, language, genre, rating::float8 AS rating, duration_min,
-         poster, people, featured, refund_policy, count(*) OVER () AS total
+         poster, poster_alt, people, featured, refund_policy, count(*) OVER () AS total
     FROM event
    WHERE $1::bigint IS NULL OR organiser_id = $1
 ORDER BY title, id
    LIMIT $2 OFFSET $3;
+
+-- name: remove_poster
+DELETE FROM poster_image WHERE event_id = $1;
+
+-- name: add_poster
+INSERT INTO poster_image (event_id, hash, width, image)
+SELECT $1, $2, width, image
+  FROM unnest($3::int[], $4::bytea[]) AS input (width, image);
+
+-- name: set_poster
+UPDATE event SET poster = $2, updated_at = now() WHERE id = $1;

@@ -16,7 +16,9 @@ from holdfast.catalogue import (
     NoSuchHall,
     NoSuchVenue,
     parse_refund_policy,
+    poster_url,
     store_layout,
+    uploaded_poster_url,
 )
 from holdfast.engines.postgres import Postgres, Queries, Queryable, Transaction
 from holdfast.errors import Invalid
@@ -37,6 +39,7 @@ from holdfast.organisers.forms import (
     StoredLayout,
     VenueChange,
 )
+from holdfast.organisers.poster_images import PosterImages
 from holdfast.web.caller import Caller, Role
 
 
@@ -157,6 +160,8 @@ class CatalogueEditor:
 
     async def add_event(self, new: NewEvent) -> ManagedEvent:
         self._refuse_featuring(new.featured)
+        if new.poster:
+            raise _upload_instead()
         owner = self._scope.account_id
         event_id = await self._postgres.fetchval(Q.add_event, owner, *_columns(new))
         return ManagedEvent(id=event_id, organiser_id=owner, **new.given())
@@ -166,8 +171,24 @@ class CatalogueEditor:
             before = await self._event(tx, event_id)
             event = apply_change(before, change)
             self._refuse_featuring(event.featured and not before.featured)
+            if event.poster != before.poster:
+                if event.poster not in ("", poster_url(event_id, "")):
+                    raise _upload_instead()
+                event = msgspec.structs.replace(event, poster="")
+                await tx.execute(Q.remove_poster, event_id)
             await tx.execute(Q.change_event, event_id, *_columns(event))
         return event
+
+    async def set_poster(self, event_id: int, images: PosterImages) -> ManagedEvent:
+        """Replace the poster; the old images are deleted."""
+        async with self._postgres.transaction() as tx:
+            event = await self._event(tx, event_id)
+            url = uploaded_poster_url(event_id, images.hash)
+            await tx.execute(Q.remove_poster, event_id)
+            sizes = (list(images.by_width), list(images.by_width.values()))
+            await tx.execute(Q.add_poster, event_id, images.hash, *sizes)
+            await tx.execute(Q.set_poster, event_id, url)
+        return msgspec.structs.replace(event, poster=url)
 
     async def event(self, event_id: int) -> ManagedEvent:
         async with self._postgres.transaction() as tx:
@@ -232,6 +253,13 @@ def apply_change(before: Row, change: Form) -> Row:
 def list_values(form: msgspec.Struct) -> list[Any]:
     """The fields in the order of the form, which is the order of the query's parameters."""
     return [getattr(form, name) for name in form.__struct_fields__]
+
+
+def _upload_instead() -> Invalid:
+    detail = (
+        "Pages show posters from here only: upload the picture with PUT /api/v1/admin/events/{event}/poster."
+    )
+    return Invalid(field="poster", detail=detail)
 
 
 def _event(row: Any) -> ManagedEvent:

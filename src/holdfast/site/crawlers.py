@@ -40,7 +40,7 @@ def _show_json_ld(event: EventPage, show: ShowCard, home: str) -> dict[str, Any]
         "@type": TYPE_OF[event.kind],
         "name": event.title,
         "description": event.description,
-        "image": [f"{home}/posters/{event.id}.svg"],
+        "image": [f"{home}{event.poster}"],
         "url": f"{home}/shows/{show.show_id}",
         "startDate": show.starts_at.isoformat(),
         "endDate": show.ends_at.isoformat(),

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from holdfast.catalogue import EventCard, SaleState, ShowCard, choose_palette
+from holdfast.catalogue import EventCard, SaleState, ShowCard, choose_palette, poster_srcset, poster_url
 from holdfast.site.i18n import Localiser, country_name, genre_name, language_name, weekday_name
 
 FEW_SHARE, FEW_MAX = 0.1, 40  # "only n left" is shown below both limits
@@ -127,6 +127,8 @@ def build_template_context(l10n: Localiser, now: datetime) -> dict[str, Any]:
         "best_show": best_show,
         "cheapest": cheapest,
         "ink_of": choose_palette,
+        "poster_url": poster_url,
+        "poster_srcset": poster_srcset,
         "genre_name": lambda genre: genre_name(genre, l10n),
         "language_name": lambda language: language_name(language, l10n.locale),
         "country_name": lambda code: country_name(code, l10n.locale),
