@@ -1,5 +1,6 @@
 """R2: the search page without scripts: words, filters as links and forms, pages, other places."""
 
+import random
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,6 +11,11 @@ from holdfast.app import App
 from tests.support.html_page import city_cookie, opens
 from tests.support.organiser import Organiser, Stage, a_stage, an_event, show_of
 from tests.support.searchable_events import add_show, index_event
+
+
+def a_word() -> str:
+    """A word that no other test uses and that is near to no other word."""
+    return "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=16))
 
 
 async def test_a_misspelt_search_offers_a_correction_that_finds_results(
@@ -133,30 +139,89 @@ async def test_a_search_without_a_hit_helps(api: httpx2.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "case",
+    [
+        ("date_from=yesterday", "date_from", "Enter a date"),
+        ("date_from=2020-02-01&date_to=2020-01-01", "date_to", "This is before the first date."),
+        ("postal_code=QQQ999", "postal_code", "We don't know a venue near this postcode"),
+    ],
+)
+async def test_a_mistake_in_a_filter_is_explained_beside_its_field_and_the_search_goes_on(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, case: tuple[str, str, str]
+) -> None:
+    mistake, field, words = case
+    title = a_word()
+    show = await add_show(app, organiser, stage, title=title)
+
+    page = await opens(api, f"/find?q={title}&{mistake}")
+    in_city = await opens(api, f"/find?q={title}&{mistake}", headers=city_cookie(stage.city))
+
+    for found in (page, in_city):
+        assert f"/shows/{show['id']}" in found.links("/shows/")
+        [had] = found.all("input", id=field)
+        assert (had["aria-invalid"], had["aria-describedby"]) == ("true", f"{field}-wrong")
+        assert had["value"]  # what was typed stays
+        assert [each for each in found.all("span") if each.get("id") == f"{field}-wrong"]
+        assert words in found.text
+    assert "Testpur" in in_city.text  # the chosen city still applies
+
+
+@pytest.mark.parametrize(
+    "mistake",
     [
         "kind=opera",
-        "date_from=yesterday",
-        "date_from=2030-02-01&date_to=2030-01-01",
         "price_max_minor=-1",
-        "page=0",
-        "page=84",
         "near=north",
         "near=91,0",
         "sort=distance",
+        "sort=luck",
         "city=Not+A+Slug",
+        "city=atlantis",
         "venue=x",
-        "q=" + "x" * 201,
-        "q=%ff",
-        "&".join(f"a{n}=1" for n in range(101)),
+        "radius_km=-3",
     ],
 )
-async def test_a_search_that_makes_no_sense_is_refused_on_a_page(api: httpx2.AsyncClient, wish: str) -> None:
-    page = await opens(api, f"/find?{wish}", status=422)
+async def test_a_part_of_an_address_that_makes_no_sense_is_left_out_with_a_notice(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, mistake: str
+) -> None:
+    title = a_word()
+    show = await add_show(app, organiser, stage, title=title)
+
+    page = await opens(api, f"/find?q={title}&{mistake}")
+
+    assert f"/shows/{show['id']}" in page.links("/shows/")
+    assert "Part of this link doesn't work any more" in page.text
+
+
+@pytest.mark.parametrize("number", ["0", "2", "83", "84", "99", "100000", "last"])
+async def test_a_page_that_does_not_exist_shows_the_first_one(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, number: str
+) -> None:
+    show = await add_show(app, organiser, stage, title="Periwinkle")
+
+    page = await opens(api, f"/find?q=periwinkle&city={stage.city}&page={number}")
+
+    assert f"/shows/{show['id']}" in page.links("/shows/")
+    assert "There's no such page of results. This is the first one." in page.text
+
+
+@pytest.mark.parametrize("address", ["q=%ff", "&".join(f"a{n}=1" for n in range(101))])
+async def test_an_address_that_cannot_be_read_is_refused_on_a_page(
+    api: httpx2.AsyncClient, address: str
+) -> None:
+    page = await opens(api, f"/find?{address}", status=422)
 
     assert page.all("a", href="/")
 
 
-async def test_an_unknown_postal_code_and_city_are_reported(api: httpx2.AsyncClient) -> None:
-    await opens(api, "/find?postal_code=QQQ999", status=404)
-    await opens(api, "/find?city=atlantis", status=404)
+async def test_a_search_that_is_too_long_is_cut(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
+) -> None:
+    title = a_word()
+    show = await add_show(app, organiser, stage, title=title)
+
+    page = await opens(api, f"/find?q={title}" + "+" * 300)
+    cut = await opens(api, f"/find?q={f'{title}+' * 40}")
+
+    for found in (page, cut):
+        assert f"/shows/{show['id']}" in found.links("/shows/")

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import urlencode
 
-from holdfast.search import EventSearchQuery, SearchPage, Sort
+from holdfast.search import Q_LETTERS_MAX, EventSearchQuery, SearchPage, Sort
 from holdfast.site.i18n import Localiser, genre_name, language_name
 
 SIZE = 12
@@ -19,6 +19,7 @@ OPTIONS_MAX = 12
 DAYS_MAX = 21
 FIELDS = tuple(name for name in EventSearchQuery.__struct_fields__ if name not in ("cursor", "size"))
 PLACES = ("venue", "near", "postal_code")  # who names one of them does not mean the chosen city
+EXPLAINED = ("date_from", "date_to", "postal_code", "page")  # fields whose mistakes have their own sentence
 SORTS = (Sort.SHOWTIME, Sort.POPULARITY, Sort.RATING, Sort.PRICE)
 
 
@@ -38,8 +39,18 @@ class Facet:
 
 
 class SearchForm:
-    def __init__(self, given: Mapping[str, str], chosen_city: str | None) -> None:
+    """`given` is what is searched for; `typed` also has the fields with a mistake, as they were typed."""
+
+    def __init__(
+        self, given: Mapping[str, str], chosen_city: str | None, mistakes: Mapping[str, str] | None = None
+    ) -> None:
+        self._chosen_city = chosen_city
         known = {name: text.strip() for name, text in given.items() if name in FIELDS}
+        self.mistakes = dict(mistakes or {})  # by field: a code, of which the page makes a sentence
+        self.typed = {name: text for name, text in known.items() if text}
+        known = {name: text for name, text in known.items() if name not in self.mistakes}
+        if "q" in known:
+            known["q"] = known["q"][:Q_LETTERS_MAX]
         is_anywhere = known.get("city") == ""
         self.given = {name: text for name, text in known.items() if text}
         self.is_city_from_before = False
@@ -49,6 +60,21 @@ class SearchForm:
             self.given["city"] = chosen_city
             self.is_city_from_before = True
 
+    def without(self, field: str) -> "SearchForm":
+        """The same search without a field that has a mistake."""
+        is_order = field == "date_to" and _is_date(self.typed.get("date_to", ""))
+        code = "date_order" if is_order else {"date_from": "date", "date_to": "date"}.get(field, field)
+        mistakes = {**self.mistakes, field: code if field in EXPLAINED else "link"}
+        if field in PLACES and self.given.get("sort") == Sort.DISTANCE:
+            mistakes["sort"] = mistakes[field]  # without a place there are no distances
+        return SearchForm(
+            self.typed | ({"city": ""} if self.is_anywhere else {}), self._chosen_city, mistakes
+        )
+
+    @property
+    def is_anywhere(self) -> bool:
+        return self.given.get("city") == ""
+
     @property
     def fields(self) -> dict[str, str]:
         """The parameters of the search."""
@@ -56,11 +82,12 @@ class SearchForm:
 
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted(self.given.items()))
+        mistaken = [(name, self.typed.get(name, "")) for name in self.mistakes]
+        return (*sorted(self.given.items()), *sorted(mistaken))
 
     def elsewhere(self) -> "SearchForm":
         """The same, anywhere."""
-        return SearchForm({**self.given, "city": ""}, None)
+        return SearchForm({**self.typed, "city": ""}, None, self.mistakes)
 
     def link(self, **changes: object) -> str:
         """This search with changes; None takes a wish away. Another search begins at its first page."""
@@ -187,3 +214,11 @@ class SearchForm:
             is_chosen = self.given.get("price_max_minor") == str(most)
             options.append(Option(label or l10n.t("browse.free"), link, so_far, is_chosen))
         return Facet("price", options[:OPTIONS_MAX])
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -8,9 +8,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.catalogue import City
+from holdfast.catalogue import City, NoSuchCity
 from holdfast.errors import Invalid
-from holdfast.search import EventSearchQuery, SearchPage, load_search_page, parse_search
+from holdfast.search import (
+    EventSearchQuery,
+    NoSuchPostalCode,
+    PageTooDeep,
+    SearchPage,
+    load_search_page,
+    parse_search,
+)
 from holdfast.site.cookies import get_city
 from holdfast.site.pages import get_localiser, render_public_page
 from holdfast.site.search_form import PAGES_MAX, SIZE, SearchForm
@@ -35,6 +42,20 @@ def read_search_form(request: Request) -> SearchForm:
     return SearchForm(dict(pairs), get_city(request))
 
 
+def set_mistakes_aside(form: SearchForm) -> SearchForm:
+    """The form without the fields that cannot be searched with; the page explains them."""
+    while True:
+        try:
+            parse_search(build_query(form))
+        except (Invalid, PageTooDeep) as refusal:
+            field = str(refusal.details["field"])
+            if field not in form.given:
+                raise
+            form = form.without(field)
+        else:
+            return form
+
+
 def build_query(form: SearchForm) -> EventSearchQuery:
     try:
         return msgspec.convert(form.fields, EventSearchQuery, strict=False)
@@ -44,16 +65,13 @@ def build_query(form: SearchForm) -> EventSearchQuery:
 
 @routes.get("/find")
 async def get_find(request: Request) -> Response:
-    app, l10n, form = get_app(request), get_localiser(request), read_search_form(request)
-    parse_search(build_query(form))  # refuses before anything is cached
+    app, l10n = get_app(request), get_localiser(request)
+    form = set_mistakes_aside(read_search_form(request))
 
     async def make() -> dict[str, Any]:
         cities: list[City] = await app.catalogue.cities()
         names = {city.slug: city.name for city in cities}
-        found = form
-        if form.is_city_from_before and form.given["city"] not in names:
-            found = form.elsewhere()  # a city that we no longer sell in
-        page = await _load_results(app, found)
+        found, page = await _load_what_exists(app, form)
         wider = found.elsewhere() if not page.events and found.given.get("city") else None
         elsewhere = await _load_results(app, wider) if wider else None
         shown = elsewhere if elsewhere and elsewhere.events else page
@@ -76,6 +94,21 @@ async def get_find(request: Request) -> Response:
         }
 
     return await render_public_page(request, "browse/find.html", form.key, make)
+
+
+async def _load_what_exists(app: "App", form: SearchForm) -> tuple[SearchForm, SearchPage]:
+    """The results, without a city, a postal code or a page number that does not exist."""
+    while True:
+        try:
+            page = await _load_results(app, form)
+        except (NoSuchCity, NoSuchPostalCode) as refusal:
+            # A city from a cookie in which we no longer sell is not the reader's mistake.
+            is_ours = isinstance(refusal, NoSuchCity) and form.is_city_from_before
+            form = form.elsewhere() if is_ours else form.without(str(refusal.details["field"]))
+        else:
+            if page.events or page.page in (None, 1):
+                return form, page
+            form = form.without("page")
 
 
 async def _load_results(app: "App", form: SearchForm) -> SearchPage:
