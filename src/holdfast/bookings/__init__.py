@@ -22,7 +22,7 @@ from holdfast.bookings.booking import (
     reference,
 )
 from holdfast.bookings.errors import HoldGone, NoSuchBooking, WrongMove
-from holdfast.bookings.store import Bookings, live_booking, set_sale
+from holdfast.bookings.store import Bookings, set_sale
 from holdfast.bookings.transactions import (
     block_in,
     bookings_on_map,
@@ -64,7 +64,6 @@ __all__ = [
     "build_seat_states",
     "from_public_id",
     "from_reference",
-    "live_booking",
     "lock_sale",
     "lock_sale_for_rebuild",
     "move_releases",

@@ -187,6 +187,7 @@ class Sale:
     epoch: int
     map_stale: bool
     age_ds: int  # tenths of a second since the epoch was raised
+    revision: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +202,7 @@ class LockedSale:
     closes_in_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class LiveBooking:
+class LiveBooking(Struct, frozen=True, gc=False):
     """A booking that has seats now, as far as a map needs to know."""
 
     number: int

@@ -105,7 +105,7 @@ UPDATE sale SET epoch = $2, map_stale = false, marked_at = now() WHERE show_id =
 
 -- name: sale
 -- The time since the epoch was raised stands in for a version while only the ledger can be read.
-SELECT epoch, map_stale, floor(extract(epoch FROM now() - marked_at) * 10)::bigint AS age_ds
+SELECT epoch, map_stale, revision, floor(extract(epoch FROM now() - marked_at) * 10)::bigint AS age_ds
   FROM sale
  WHERE show_id = $1;
 

@@ -3,11 +3,11 @@
 The caller's transaction decides: if it rolls back, nothing here has happened.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
 from holdfast.bookings.booking import LiveBooking, LockedSale
-from holdfast.bookings.store import live_booking
+from holdfast.bookings.store import parse_live_bookings
 from holdfast.engines.postgres import Queries, Transaction
 
 Q = Queries("holdfast.bookings")
@@ -57,8 +57,10 @@ async def lock_sale_for_rebuild(tx: Transaction, show_id: int) -> LockedSale | N
     return LockedSale(**row) if row else None
 
 
-async def bookings_on_map(tx: Transaction, show_id: int) -> list[LiveBooking]:
-    return [live_booking(row) for row in await tx.fetch(Q.live_bookings, show_id)]
+async def bookings_on_map(tx: Transaction, show_id: int) -> AsyncIterator[list[LiveBooking]]:
+    """Everything that has seats, a part at a time."""
+    async for part in parse_live_bookings(await tx.fetch(Q.live_bookings, show_id)):
+        yield part
 
 
 async def raise_epoch(tx: Transaction, show_id: int, epoch: int) -> None:

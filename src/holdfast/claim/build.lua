@@ -18,13 +18,21 @@ if before >= epoch then return 0 end
 
 local time = redis.call("TIME")
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call("DEL", KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+redis.call("UNLINK", KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 redis.call("SET", KEYS[1], ARGV[3])
-for _, one in ipairs(cmsgpack.unpack(ARGV[7])) do
-  redis.call("ZADD", KEYS[2], one[2] < 0 and "+inf" or now_ms + one[2], one[1])
+-- Many pairs per command: a call each would stop the whole server for the 50 000 entries of a stadium.
+local function write(command, key, entries)
+  for i = 1, #entries, 1000 do
+    redis.call(command, key, unpack(entries, i, math.min(i + 999, #entries)))
+  end
 end
-local owners = cmsgpack.unpack(ARGV[8])
-for i = 1, #owners, 2 do redis.call("HSET", KEYS[3], owners[i], owners[i + 1]) end
+local ends = {}
+for _, one in ipairs(cmsgpack.unpack(ARGV[7])) do
+  ends[#ends + 1] = one[2] < 0 and "+inf" or now_ms + one[2]
+  ends[#ends + 1] = one[1]
+end
+write("ZADD", KEYS[2], ends)
+write("HSET", KEYS[3], cmsgpack.unpack(ARGV[8]))
 redis.call("HSET", KEYS[4], "epoch", ARGV[2], "n", 0, "run_id", ARGV[1],
   "opens", now_ms + tonumber(ARGV[4]), "closes", now_ms + tonumber(ARGV[5]), unpack(ARGV, 9))
 -- The first version of an epoch has no changes before it: viewers that are behind take a snapshot.

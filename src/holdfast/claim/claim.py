@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 
-class Claim(Struct, frozen=True):
+class Claim(Struct, frozen=True, gc=False):
     claim_id: str
     owner: int
     units: tuple[int, ...]

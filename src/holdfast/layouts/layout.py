@@ -96,6 +96,16 @@ class Layout:
         """Seats by name of their category."""
         return {each.name: self.category_of.count(index) for index, each in enumerate(self.categories)}
 
+    @cached_property
+    def category_masks(self) -> tuple[int, ...]:
+        """Per category a number with a byte per seat, the first lowest: 255 where the seat belongs to it."""
+        return tuple(
+            int.from_bytes(
+                self.category_of.translate(bytes(255 * (value == index) for value in range(256))), "little"
+            )
+            for index in range(len(self.categories))
+        )
+
     @property
     def focal_name(self) -> str:
         return self.body.focal_name

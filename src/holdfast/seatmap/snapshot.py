@@ -19,7 +19,6 @@ from holdfast.layouts import Layout, Prefer, compute_seat_costs
 CODES = b"AHBX"
 PAGES_MAX = 64  # layouts; a stadium's page is 12 kB
 GZIP = 31  # zlib's name for the wrapper that HTTP calls gzip
-MASKS_MAX = 1024  # layouts, times their categories
 TO_BITS = bytes.maketrans(CODES, bytes(range(4)))
 
 
@@ -53,10 +52,10 @@ class Snapshot:
     @cached_property
     def compact(self) -> bytes:
         padded = self.states.translate(TO_BITS) + bytes(-len(self.states) % 4)
-        packed = bytes(
-            a | b << 2 | c << 4 | d << 6
-            for a, b, c, d in zip(padded[::4], padded[1::4], padded[2::4], padded[3::4], strict=True)
-        )
+        # As one large number: the four seats of a group are shifted onto one byte, all groups at once.
+        bits = int.from_bytes(padded, "little")
+        bits |= bits >> 6 | bits >> 12 | bits >> 18
+        packed = bits.to_bytes(len(padded), "little")[::4]
         return struct.pack(">QI", self.version, len(self.states)) + packed
 
     @cached_property
@@ -72,9 +71,11 @@ class Snapshot:
     def counts_by_category(self) -> list[dict[str, object]]:
         """available, held, booked and blocked seats of each category, by counting one string a category."""
         table: list[dict[str, object]] = []
-        for index, category in enumerate(self.layout.categories):
-            # One pass in C: seats of other categories become a code that is not counted.
-            mine = bytes(map(_pick, self.states, _mask(self.layout.category_of, index)))
+        # States and masks as large numbers: one AND per category instead of a step of Python per seat. Seats
+        # of other categories become zeros, which are not counted.
+        states, size = int.from_bytes(self.states, "little"), len(self.states)
+        for category, mask in zip(self.layout.categories, self.layout.category_masks, strict=True):
+            mine = (states & mask).to_bytes(size, "little")
             counts = {chr(code): mine.count(code) for code in CODES}
             table.append({"category": category.name, **counts})
         return table
@@ -92,13 +93,12 @@ def unpack(compact: bytes) -> tuple[int, bytes]:
     return version, states[:count]
 
 
-def _pick(code: int, mine: int) -> int:
-    return code & mine
-
-
-@lru_cache(maxsize=MASKS_MAX)
-def _mask(category_of: bytes, category: int) -> bytes:
-    return category_of.translate(bytes(255 if value == category else 0 for value in range(256)))
+def build_plans(layout: Layout) -> dict[str, bytes]:
+    """What is stored beside a map so that hold.lua can choose seats: traits, categories, seat orders."""
+    fields = {"categories": layout.category_of, "traits": layout.traits}
+    for prefer in (Prefer.BEST, Prefer.FRONT, Prefer.CENTRE):  # by the aisle: the order of best
+        fields[f"runs:{prefer}"], fields[f"costs:{prefer}"] = packed_plan(layout, prefer)
+    return fields
 
 
 def packed_plan(layout: Layout, prefer: Prefer) -> tuple[bytes, bytes]:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from holdfast.bookings import (
     VERSIONS_PER_EPOCH,
     Bookings,
-    BookingState,
-    LiveBooking,
+    LockedSale,
     bookings_on_map,
     build_seat_states,
     lock_sale_for_rebuild,
@@ -19,14 +18,14 @@ from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
-from holdfast.layouts import Layout, Prefer
-from holdfast.seatmap.snapshot import Snapshot, packed_plan
+from holdfast.seatmap.contents import MapContents
+from holdfast.seatmap.snapshot import Snapshot, build_plans
 
 LEDGER_FRESH_S = 1.0  # while Redis is down, PostgreSQL builds a map at most this often
 MAPS_MAX = 4096  # cached shows; the one that has not changed for longest is dropped first
 TRIES_MAX = 5
 REBUILDS_AT_ONCE_MAX = 2
-PLANS_MAX = 64  # packed seat orders: layouts times preferences
+PLANS_MAX = 32  # layouts; half a megabyte each for a stadium
 
 
 class SeatMap:
@@ -49,7 +48,10 @@ class SeatMap:
         # A rebuild has a connection for its transaction and may need a second one for the catalogue: with
         # one rebuild per connection all of them would wait for each other.
         self._rebuilding = asyncio.Semaphore(REBUILDS_AT_ONCE_MAX)
-        self._plans: dict[tuple[str, str], tuple[bytes, bytes]] = {}
+        # By hash of the layout; what hold.lua needs to choose seats: see choose.lua.
+        self.plans: Cache[str, dict[str, bytes]] = Cache(
+            self._load_plans, fresh_s=float("inf"), size_max=PLANS_MAX
+        )
 
     async def snapshot(self, show_id: int) -> Snapshot:
         """At most `fresh_s` old; while both engines are down, the last one seen."""
@@ -141,66 +143,53 @@ class SeatMap:
         return newest
 
     async def _rebuild(self, show_id: int) -> int:
-        """Lock the sale against holds being opened, raise the epoch, read, publish, unlock."""
-        async with self._rebuilding, self._postgres.transaction() as tx:
-            sale = await lock_sale_for_rebuild(tx, show_id)
-            if sale is None:
+        """Lock the sale against holds being opened, raise the epoch, read, publish, unlock.
+
+        Everything that can be done before the lock is: holds of the show wait for as long as it lasts.
+        """
+        async with self._rebuilding:
+            before = await self._bookings.sale(show_id)
+            if before is None:
                 raise NoSuchShow(show=show_id)
-            # Not older than the sale: it may have grown, and the map needs a byte for every seat.
-            show = await self._catalogue.show_at_revision(show_id, sale.revision)
-            epoch, is_ours = await self._claims.epoch(show_id)
-            if is_ours and epoch == sale.epoch and not sale.map_stale:
-                return epoch  # another process was faster
-            # Above both: Redis may have a later epoch than PostgreSQL if an earlier rebuild published its map
-            # and died before its commit.
-            epoch = max(epoch, sale.epoch) + 1
-            live = await bookings_on_map(tx, show_id)
-            await raise_epoch(tx, show_id, epoch)
-            blueprint = Blueprint(
-                epoch=epoch,
-                units=build_seat_states(show.layout.seat_count, live),
-                opens_in_ms=sale.opens_in_ms,
-                closes_in_ms=0 if sale.cancelled else sale.closes_in_ms,
-                claims=[(str(b.claim), _end(b)) for b in live if _is_claim(b)],
-                owners=_owners(live),
-                fields=self._fields(show.layout),
-            )
-            # Published before the commit that unlocks the sale: a hold that waited for the lock sees the new
-            # epoch, knows that its claim is missing from this map, and adds it.
-            if not await self._claims.build(show_id, blueprint):
-                raise EngineDown("holds")  # Redis has a later map: our epoch was read too early
+            show = await self._catalogue.show_at_revision(show_id, before.revision)
+            fields = await self.plans.get(show.layout.hash)
+            found, is_ours = await self._claims.epoch(show_id)
+            async with self._postgres.transaction() as tx:
+                sale = await lock_sale_for_rebuild(tx, show_id)
+                if sale is None:
+                    raise NoSuchShow(show=show_id)
+                is_done = sale.epoch > before.epoch or (is_ours and found == sale.epoch)
+                if is_done and not sale.map_stale:
+                    return sale.epoch  # another process was faster
+                if sale.revision != show.revision:
+                    # Changed a moment ago. The show may have grown, and the map needs a byte for every seat.
+                    show = await self._catalogue.show_at_revision(show_id, sale.revision)
+                    fields = await self.plans.get(show.layout.hash)
+                # Above both: Redis may have a later epoch than PostgreSQL if an earlier rebuild published its
+                # map and died before its commit.
+                epoch = max(found, sale.epoch) + 1
+                contents = MapContents(show.layout.seat_count)
+                async for part in bookings_on_map(tx, show_id):
+                    contents.add(part)
+                await raise_epoch(tx, show_id, epoch)
+                # Published before the commit that unlocks the sale: a hold that waited for the lock sees the
+                # new epoch, knows that its claim is missing from this map, and adds it.
+                if not await self._claims.build(show_id, _blueprint(epoch, sale, contents, fields)):
+                    raise EngineDown("holds")  # Redis has a later map: our epoch was read too early
         return epoch
 
-    def _fields(self, layout: Layout) -> dict[str, bytes]:
-        """What hold.lua needs to choose seats: see choose.lua."""
-        fields = {"categories": layout.category_of, "traits": layout.traits}
-        for prefer in (Prefer.BEST, Prefer.FRONT, Prefer.CENTRE):  # by the aisle: the order of best
-            key = (layout.hash, prefer)
-            if key not in self._plans:
-                if len(self._plans) >= PLANS_MAX:
-                    self._plans.clear()
-                self._plans[key] = packed_plan(layout, prefer)
-            fields[f"runs:{prefer}"], fields[f"costs:{prefer}"] = self._plans[key]
-        return fields
+    async def _load_plans(self, layout_hash: str) -> dict[str, bytes]:
+        # In a thread: three orders of 50 000 seats take a tenth of a second.
+        return await asyncio.to_thread(build_plans, await self._catalogue.layout(layout_hash))
 
 
-def _is_claim(booking: LiveBooking) -> bool:
-    return booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.has_lapsed
-
-
-def _end(booking: LiveBooking) -> int:
-    # A claim that is being paid for has no end: the payment decides, however long the gateway takes.
-    return -1 if booking.state is BookingState.PAYING else booking.left_ms
-
-
-def _owners(live: Iterable[LiveBooking]) -> dict[str, int | str]:
-    owners: dict[str, int | str] = {}
-    for booking in live:
-        if booking.has_lapsed:
-            continue
-        # By claim id, so that a retry of a request from before the rebuild finds its claim.
-        owners[f"#{booking.claim.claim_id}"] = str(booking.claim)
-        if booking.counts:
-            name = str(booking.claim.owner)
-            owners[name] = int(owners.get(name, 0)) + len(booking.claim.units)
-    return owners
+def _blueprint(epoch: int, sale: LockedSale, contents: MapContents, fields: dict[str, bytes]) -> Blueprint:
+    return Blueprint(
+        epoch=epoch,
+        units=contents.states,
+        opens_in_ms=sale.opens_in_ms,
+        closes_in_ms=0 if sale.cancelled else sale.closes_in_ms,
+        claims=contents.claims,
+        owners=contents.owners,
+        fields=fields,
+    )
