@@ -115,6 +115,7 @@ class Opening(Struct, frozen=True, gc=False):
     ledger_only: bool = False  # Redis was unreachable: the sale must be marked
     map_epoch: int = 0  # of the Redis map that the seats were claimed in
     is_repeat: bool = False  # an earlier try with the same claim id made the claim
+    confirms_free: bool = True  # False: a free booking waits until its owner wants the tickets
 
     @property
     def claim(self) -> Claim:

@@ -11,10 +11,15 @@
 -- The common case is five short statements over arrays. Only when a key rejects the batch does the function
 -- find out which request lost, to whom, and what can still be saved.
 
+DROP FUNCTION IF EXISTS open_holds(
+    bigint[], bigint[], text[], bigint[], text[], text[], int[], bigint[], text[], text[], text[], bigint[],
+    boolean);
+DROP FUNCTION IF EXISTS sale_verdict(sale, bigint, bigint, boolean);
+
 CREATE OR REPLACE FUNCTION open_holds(
     p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
     p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[],
-    p_amount bigint[], p_by_ledger boolean
+    p_amount bigint[], p_confirms_free boolean[], p_by_ledger boolean
 ) RETURNS TABLE (outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamptz, details jsonb)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -33,12 +38,14 @@ BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
     -- commits after it has read the bookings. Skipped if it is taken: waiting here would make the buyers of
     -- all other shows in the batch wait for this one.
-    SELECT array_agg(sale_verdict(sale, requested.revision, requested.amount, p_by_ledger)
+    SELECT array_agg(sale_verdict(sale, requested.revision, requested.is_done, p_by_ledger)
                      ORDER BY requested.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY requested.ord),
            array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord)
       INTO v_outcome, v_epoch, v_max
-      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS requested (show_id, revision, amount, ord)
+      FROM (SELECT show_id, revision, amount = 0 AND confirms_free AS is_done, ord
+              FROM unnest(p_show, p_revision, p_amount, p_confirms_free) WITH ORDINALITY
+                AS a (show_id, revision, amount, confirms_free, ord)) AS requested
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show)
                  ORDER BY show_id FOR SHARE SKIP LOCKED) AS sale
      USING (show_id);
@@ -126,19 +133,21 @@ BEGIN
     RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
--- Whether a sale accepts a request. Half a second of grace at both ends: Redis decided by its own clock.
-CREATE OR REPLACE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_by_ledger boolean)
-RETURNS text LANGUAGE sql STABLE AS $$
+-- Whether a sale accepts a request, and whether nothing is left to do for it (p_is_done). Half a second of
+-- grace at both ends: Redis decided by its own clock.
+CREATE OR REPLACE FUNCTION sale_verdict(
+    p_sale sale, p_revision bigint, p_is_done boolean, p_by_ledger boolean
+) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled
                   OR now() < (p_sale).opens_at - interval '500 ms'
                   OR now() >= (p_sale).closes_at + interval '500 ms' THEN 'closed'
                 WHEN (p_sale).revision <> p_revision THEN 'stale'
                 WHEN p_by_ledger AND NOT (p_sale).map_stale THEN 'unmarked'
-                WHEN p_amount = 0 THEN 'confirmed'
+                WHEN p_is_done THEN 'confirmed'
                 ELSE 'held' END;
 $$;
 
--- The rows of booking for requests that may be opened; one with nothing to pay is confirmed from the start.
+-- The rows of booking for requests that may be opened; one with nothing to do is confirmed from the start.
 -- In the order of the table's columns: open_holds inserts them as they are.
 CREATE OR REPLACE FUNCTION booking_rows(
     p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[],
@@ -147,7 +156,7 @@ CREATE OR REPLACE FUNCTION booking_rows(
 ) RETURNS SETOF booking LANGUAGE sql STABLE AS $$
     SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
            claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
-           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END, revision
+           now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision
       FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
                   p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
         AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,

@@ -87,6 +87,24 @@ BEGIN
     END IF;
 END $$;
 
+-- A HELD booking that costs nothing becomes CONFIRMED, because its owner wants the tickets. None: its time is
+-- up, its fence has moved on, or the show is cancelled. The sale is locked so that its cancellation waits.
+CREATE OR REPLACE FUNCTION confirm_free(p_show bigint, p_number bigint, p_fence bigint) RETURNS SETOF booking
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM sale WHERE show_id = p_show AND NOT cancelled FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    UPDATE booking SET state = 'confirmed', confirmed_at = now()
+     WHERE show_id = p_show AND number = p_number AND fence = p_fence
+       AND state = 'held' AND amount_minor = 0 AND expires_at > now();
+    IF FOUND THEN
+        PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'confirm', 0);
+        RETURN QUERY SELECT * FROM booking WHERE show_id = p_show AND number = p_number;
+    END IF;
+END $$;
+
 -- PAYING bookings at these fences become HELD again, until the time they had before the attempt. One without
 -- any time left is expired by the next sweep.
 CREATE OR REPLACE FUNCTION return_to_held(

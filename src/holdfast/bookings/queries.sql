@@ -2,11 +2,14 @@
 -- Many claims become durable holds in one round trip: functions_opening.sql. The lock wait is limited for
 -- this statement alone; the last argument depends on it, so that it is set before the function runs.
 SELECT opened.*
-  FROM set_config('lock_timeout', $14, true) AS lock_wait,
+  FROM set_config('lock_timeout', $15, true) AS lock_wait,
        open_holds($1::text::bigint[], $2::text::bigint[], $3::text::text[], $4::text::bigint[],
                   $5::text::text[], $6::text::text[], $7::text::int[], $8::text::bigint[],
                   $9::text::text[], $10::text::text[], $11::text::text[], $12::text::bigint[],
-                  $13 AND lock_wait IS NOT NULL) AS opened;
+                  $13::text::boolean[], $14 AND lock_wait IS NOT NULL) AS opened;
+
+-- name: confirm_free
+SELECT * FROM confirm_free($1, $2, $3);
 
 -- name: booking_of_request
 SELECT *, state = 'held' AND expires_at <= now() AS has_lapsed

@@ -199,6 +199,11 @@ class Bookings:
             )
         return _parse_booking(rows[0]) if rows else None
 
+    async def confirm_free(self, booking: Booking) -> Booking | None:
+        """A held booking that costs nothing; None: it cannot be confirmed any more."""
+        row = await self._postgres.fetchrow(Q.confirm_free, booking.show_id, booking.number, booking.fence)
+        return _parse_booking(row) if row else None
+
     async def extension_ms(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> int | None:
         """What the hold would have left if it were extended now; None: it is not held any more."""
         row = await self._postgres.fetchrow(
@@ -368,6 +373,7 @@ def encode_openings(
         _text_array([_int_array(o.seats) for o in openings]),
         _text_array([_int_array(o.prices) for o in openings]),
         _int_array([sum(o.prices) for o in openings]),
+        f"{{{','.join(['t' if o.confirms_free else 'f' for o in openings])}}}",
         openings[0].ledger_only,
         str(lock_wait_ms),
     ]

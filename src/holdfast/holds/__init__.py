@@ -13,6 +13,7 @@ from holdfast.holds.errors import (
     SoldOut,
     TooManyBlocks,
 )
+from holdfast.holds.free_tickets import confirm_free
 from holdfast.holds.orphans import check_orphans
 from holdfast.holds.redis import HoldScripts
 from holdfast.holds.request import (
@@ -63,6 +64,7 @@ __all__ = [
     "check_orphans",
     "compute_body_hash",
     "compute_claim_id",
+    "confirm_free",
     "differences",
     "find_best",
     "find_runs",

@@ -78,6 +78,7 @@ class HoldRequest(Struct, frozen=True, gc=False):
     body_hash: int
     selection: Selection
     expected_minor: int | None = None  # the amount that the client displayed, if it sent one
+    confirms_free: bool = True  # False: free seats are held until the buyer confirms them
 
 
 class Held(Struct, frozen=True, gc=False):
@@ -198,6 +199,7 @@ def build_opening(
         ledger_only=ledger_only,
         map_epoch=held.epoch,
         is_repeat=isinstance(held, AlreadyHeld),
+        confirms_free=request.confirms_free,
     )
 
 

@@ -228,7 +228,7 @@ CREATE FUNCTION booking_rows(p_show bigint[], p_number bigint[], p_outcome text[
     AS $$
     SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
            claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
-           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END, revision
+           now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision
       FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
                   p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
         AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
@@ -389,6 +389,23 @@ CREATE FUNCTION check_ins_stay() RETURNS trigger
     AS $$
 BEGIN
     RAISE EXCEPTION 'a check-in is never changed' USING ERRCODE = 'check_violation';
+END $$;
+
+CREATE FUNCTION confirm_free(p_show bigint, p_number bigint, p_fence bigint) RETURNS SETOF booking
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM FROM sale WHERE show_id = p_show AND NOT cancelled FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    UPDATE booking SET state = 'confirmed', confirmed_at = now()
+     WHERE show_id = p_show AND number = p_number AND fence = p_fence
+       AND state = 'held' AND amount_minor = 0 AND expires_at > now();
+    IF FOUND THEN
+        PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'confirm', 0);
+        RETURN QUERY SELECT * FROM booking WHERE show_id = p_show AND number = p_number;
+    END IF;
 END $$;
 
 CREATE FUNCTION confirm_late(p_show bigint, p_number bigint, p_amount bigint) RETURNS bigint
@@ -1162,7 +1179,7 @@ CREATE FUNCTION new_number() RETURNS bigint
            | (nextval('ledger_number') & 8191);
 $$;
 
-CREATE FUNCTION open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_by_ledger boolean) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
+CREATE FUNCTION open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_confirms_free boolean[], p_by_ledger boolean) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1181,12 +1198,14 @@ BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
     -- commits after it has read the bookings. Skipped if it is taken: waiting here would make the buyers of
     -- all other shows in the batch wait for this one.
-    SELECT array_agg(sale_verdict(sale, requested.revision, requested.amount, p_by_ledger)
+    SELECT array_agg(sale_verdict(sale, requested.revision, requested.is_done, p_by_ledger)
                      ORDER BY requested.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY requested.ord),
            array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord)
       INTO v_outcome, v_epoch, v_max
-      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS requested (show_id, revision, amount, ord)
+      FROM (SELECT show_id, revision, amount = 0 AND confirms_free AS is_done, ord
+              FROM unnest(p_show, p_revision, p_amount, p_confirms_free) WITH ORDINALITY
+                AS a (show_id, revision, amount, confirms_free, ord)) AS requested
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show)
                  ORDER BY show_id FOR SHARE SKIP LOCKED) AS sale
      USING (show_id);
@@ -1605,7 +1624,7 @@ CREATE TABLE sale (
     CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
 );
 
-CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_by_ledger boolean) RETURNS text
+CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_is_done boolean, p_by_ledger boolean) RETURNS text
     LANGUAGE sql STABLE
     AS $$
     SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled
@@ -1613,7 +1632,7 @@ CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_
                   OR now() >= (p_sale).closes_at + interval '500 ms' THEN 'closed'
                 WHEN (p_sale).revision <> p_revision THEN 'stale'
                 WHEN p_by_ledger AND NOT (p_sale).map_stale THEN 'unmarked'
-                WHEN p_amount = 0 THEN 'confirmed'
+                WHEN p_is_done THEN 'confirmed'
                 ELSE 'held' END;
 $$;
 

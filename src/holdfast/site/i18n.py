@@ -103,6 +103,10 @@ class Localiser:
             return format_currency(amount, currency, pattern, locale=self._babel, currency_digits=False)
         return format_currency(amount, currency, locale=self._babel, decimal_quantization=False)
 
+    def price(self, amount_minor: int, currency: str) -> str:
+        """What something costs: Free, €15."""
+        return self.money(amount_minor, currency) if amount_minor else self.t("shell.free")
+
     def _day(self, when: date | datetime, zone: str = "UTC", style: str = "") -> str:
         """Friday, 20 November; or as a CLDR skeleton says: `MMMEd` is Fri, 20 Nov."""
         from babel.dates import format_date, format_skeleton

@@ -161,7 +161,7 @@ def render(template: str, l10n: Localiser, **context: Any) -> bytes:
     text = (
         environment_for(l10n.language)
         .get_template(template)
-        .render(l10n=l10n, t=l10n.t, money=l10n.money, **context)
+        .render(l10n=l10n, t=l10n.t, money=l10n.money, price=l10n.price, **context)
     )
     return text.encode()
 

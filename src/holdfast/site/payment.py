@@ -22,6 +22,7 @@ from holdfast.holds import (
     PlacesBody,
     compute_body_hash,
     compute_claim_id,
+    confirm_free,
     parse_selection,
 )
 from holdfast.payments import Payment, PaymentRequest, PaymentStart, PaymentStep
@@ -56,6 +57,7 @@ async def hold_again(app: "App", session: Session, booking: Booking, labels: Seq
         compute_claim_id(session.account_id, request_id),
         compute_body_hash(named),
         parse_selection(body, show),
+        confirms_free=False,
     )
     try:
         held: Booking = await app.holds.hold(order)
@@ -148,12 +150,17 @@ async def post_details(request: Request) -> Response:
 
 @routes.post("/pay")
 async def post_pay(request: Request) -> Response:
-    """Begins to pay, and leads to the gateway. The same attempt again leads to the same payment."""
+    """Begins to pay, and leads to the gateway; free tickets are booked at once.
+
+    The same attempt again leads to the same payment.
+    """
     data = await read_form(request, PayForm)
 
     async def act(session: Session, booking: Booking) -> str:
         if session.is_guest:
             await _store_guest_contact(request, session, data.name, data.email)
+        if not booking.amount_minor:
+            return booking_path(await confirm_free(get_app(request).holds, booking))
         started = await get_app(request).saga_runner.pay(_payment_request(request, booking, data.attempt))
         return _next_page(request, booking, _started_payment(started))
 

@@ -88,6 +88,7 @@ def build_hold_request(
         body_hash=compute_body_hash(msgspec.json.encode(form)),
         selection=parse_selection(body, show),
         expected_minor=form.expected_total_minor,
+        confirms_free=False,  # the page of the booking first needs to know where to send the tickets
     )
 
 

@@ -84,6 +84,10 @@ class ShowView:
         return any(band.moves for band in self.bands)
 
     @property
+    def is_free(self) -> bool:
+        return not any(self.show.prices)
+
+    @property
     def most(self) -> int:
         return min(10, self.show.order_seats_max)
 
@@ -100,7 +104,7 @@ class ShowView:
             "seats": self.show.layout.seat_count,
             "svgMax": LISTED_MAX,
             "prices": list(self.show.prices),
-            "spelt": {price: l10n.money(price, self.show.currency) for price in self.show.prices},
+            "spelt": {price: l10n.price(price, self.show.currency) for price in self.show.prices},
             "currency": self.show.currency,
             "locale": l10n.locale.replace("_", "-"),
             "zone": self.row["timezone"],
