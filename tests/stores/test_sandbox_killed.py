@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.payments.gateway import GatewayAnswer
-from holdfast.sandbox import copy_as_of, load_or_create_secret
+from holdfast.sandbox import load_or_create_secret
+from holdfast.sandbox.database import copy_as_of
 from tests.support.sandbox_server import (
     QUICK,
     Desk,

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.payments.gateway import GatewayAnswer
-from holdfast.sandbox import ApiCall, GatewayCore, SandboxDatabase, WebhookSender
 from holdfast.sandbox.api import render_native
 from holdfast.sandbox.behaviour import SandboxSettings
+from holdfast.sandbox.database import SandboxDatabase
+from holdfast.sandbox.gateway import ApiCall, GatewayCore
 from holdfast.sandbox.payment import NewCharge
+from holdfast.sandbox.webhooks import WebhookSender
 from tests.support.sandbox_server import QUICK, SECRET, Desk, Shop, a_sandbox, a_shop, an_order
 from tests.support.wait import until
 

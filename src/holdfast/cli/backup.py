@@ -134,7 +134,7 @@ def _extras(folder: Path, instant: datetime) -> Iterator["ExtraFile"]:
     """The sandbox's database as of this instant, its secret, and the current settings."""
     from holdfast.backup import ExtraFile
     from holdfast.backup.store import FOLDER, SETTINGS
-    from holdfast.sandbox import copy_as_of
+    from holdfast.sandbox.database import copy_as_of
 
     if (folder / SECRET).exists():
         yield ExtraFile(FOLDER + SECRET, (folder / SECRET).read_bytes())

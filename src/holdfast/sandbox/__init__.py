@@ -7,19 +7,10 @@
 `payment.py` has the states, `behaviour.py` what each test token does. `gateway.py` is the gateway without
 HTTP; the API and the payment page are built on it. `process.py` is the process.
 docs/operating/sandbox.md describes how to use it.
+
+A supervisor imports this front and must stay small: it loads only what finds the sandbox.
 """
 
-from holdfast.sandbox.database import SandboxDatabase, copy_as_of
 from holdfast.sandbox.datadir import is_in_use, load_or_create_secret
-from holdfast.sandbox.gateway import ApiCall, GatewayCore
-from holdfast.sandbox.webhooks import WebhookSender
 
-__all__ = [
-    "ApiCall",
-    "GatewayCore",
-    "SandboxDatabase",
-    "WebhookSender",
-    "copy_as_of",
-    "is_in_use",
-    "load_or_create_secret",
-]
+__all__ = ["is_in_use", "load_or_create_secret"]
