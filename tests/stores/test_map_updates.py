@@ -8,9 +8,11 @@ import pytest
 
 from holdfast.app import App, open_app
 from holdfast.config import Config
+from holdfast.holds import SeatsTaken
 from holdfast.holds.jobs import SaleJobs
 from tests.support.claim_pool import Pool
 from tests.support.cuttable_link import Line, a_line_to_redis
+from tests.support.ledger_payments import paying
 from tests.support.own_engines import hold
 from tests.support.show_fixture import Till, a_till, an_owner
 
@@ -62,6 +64,21 @@ class TestAnUpdateThatRedisDidNotGet:
         await hold(app, till.show, an_owner(), 9)
 
         assert (await pool(app, till).states())[4] == "A"
+
+
+class TestACorrection:
+    async def test_of_a_seat_that_is_being_paid_for_has_no_end(self, app: App) -> None:
+        """The payment decides, however long the gateway takes: with an end the seat would look free."""
+        till = await on_sale(app)
+        payment = await paying(app, till.show, 4)
+        await pool(app, till).settle("release", payment.claim)
+
+        with pytest.raises(SeatsTaken):
+            await hold(app, till.show, an_owner(), 4)
+
+        found = await pool(app, till).map()
+        assert found.units[4:5] == b"H"
+        assert (found.claims or {})[str(payment.claim)] == float("inf")
 
 
 class TestAMapThatIsBroken:

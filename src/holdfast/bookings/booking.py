@@ -149,8 +149,13 @@ class SeatsLost(Struct, frozen=True, gc=False):
             BookingState.BLOCKED: "block",
         }
         by_claim = {rival.claim: rival for rival in self.rivals}
+        # 0, no end, while it is being paid for: the payment decides, however long the gateway takes.
         return [
-            Settlement(actions.get(rival.state, "adopt"), claim, max(1, rival.left_ms))
+            Settlement(
+                actions.get(rival.state, "adopt"),
+                claim,
+                0 if rival.state is BookingState.PAYING else max(1, rival.left_ms),
+            )
             for claim, rival in by_claim.items()
         ]
 

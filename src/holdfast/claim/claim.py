@@ -77,7 +77,7 @@ ClaimOutcome = Claimed | UnitsTaken | LimitReached | NotEnoughUnits | PoolClosed
 # release   the claim's units are free again, if the claim still exists
 # commit    its units are committed, whether the claim still exists or not: the durable store decided
 # extend    it ends in `ms`, if it still exists; 0: it does not end
-# adopt     the durable store has a live row for it: written into the map, to end in `ms`
+# adopt     the durable store has a live row for it: written into the map, to end in `ms`; 0: it does not end
 # free      its committed units are free again: the durable store has given them back
 # block     its units are blocked, and count for no owner
 # unblock   blocked units are free again

@@ -9,7 +9,7 @@
 --         "release"   its units are free again, if the claim is still there
 --         "commit"   its units are committed, even if the claim has ended: the durable store decided
 --         "extend"   it ends `ms` from now, if it is still there; 0: it does not end (pinned)
---         "adopt"    the ledger has a live row for it: written into the map, to end `ms` from now
+--         "adopt"    the ledger has a live row for it: written into the map, to end `ms` from now; 0: pinned
 --         "free"     its units are free: the durable store has given back a committed row
 --         "block"    its units are blocked, and "unblock" frees them: no owner's count changes
 --
@@ -60,6 +60,7 @@ local function settle(action, claim, ms)
     if there then return false end
     clear(units)
     take(id, owner, units, ms, math.huge)
+    if ms == 0 then redis.call("ZADD", ends_key, "XX", "+inf", claim) end
     return true
   end
   if there then

@@ -143,15 +143,29 @@ def _middle(layout: Layout, seats: Sequence[int]) -> tuple[float, float]:
     return sum(layout.x[seat] for seat in seats) / count, sum(layout.y[seat] for seat in seats) / count
 
 
+FREE = ord("A")
 REMEMBERED_MAX = 5_000  # questions about one map
 
 
-def find_alternatives(snapshot: Snapshot | None, seats: tuple[int, ...]) -> list[tuple[int, ...]]:
-    if snapshot is None or snapshot.free < len(seats):
+def find_alternatives(
+    snapshot: Snapshot, seats: tuple[int, ...], taken: tuple[int, ...]
+) -> list[tuple[int, ...]]:
+    """Of this map; `taken` was refused a moment ago, and is never offered, even if the map is older."""
+    if snapshot.free < len(seats):
         return []
-    found = snapshot.alternatives.get(seats)
+    states, key = snapshot.states, seats
+    if any(states[seat] == FREE for seat in taken if seat < len(states)):
+        states, key = _without(states, taken), (*seats, -1, *taken)
+    found = snapshot.alternatives.get(key)
     if found is None:
-        found = alternatives(snapshot.layout, snapshot.states, seats)
+        found = alternatives(snapshot.layout, states, seats)
         if len(snapshot.alternatives) < REMEMBERED_MAX:
-            snapshot.alternatives[seats] = found
+            snapshot.alternatives[key] = found
     return found
+
+
+def _without(states: bytes, taken: Sequence[int]) -> bytes:
+    changed = bytearray(states)
+    for seat in taken:
+        changed[seat : seat + 1] = b"H"
+    return bytes(changed[: len(states)])

@@ -78,6 +78,7 @@ log = structlog.get_logger(__name__)
 
 TRIES_MAX = 4  # a missing map or a changed catalogue is loaded and the request tried again
 STALE = OpeningRefused("stale")  # PostgreSQL has newer prices or another layout
+MAP_WAIT_S = 0.25  # for alternatives: a refusal without them is better than a late one
 EXPIRING_MS = 500  # a rival with less time left is about to expire: worth one more try
 
 
@@ -125,7 +126,7 @@ class HoldService:
             except EngineDown:
                 return await self._hold_ledger_only(request)
             if isinstance(outcome, UnitsTaken):
-                raise self._seats_taken(request, outcome.units)
+                raise await self._seats_taken(request, outcome.units)
             if isinstance(outcome, StaleCatalogue) or (isinstance(outcome, tuple) and outcome[1] == STALE):
                 request, outcome = await self._retry_with_current_prices(request, outcome)
             if isinstance(outcome, Booking):
@@ -251,7 +252,7 @@ class HoldService:
             settlements += outcome.corrections()
             metrics.add("map_corrections_total", len(outcome.rivals), kind="taken in the ledger")
         await self.update_map(show_id, *settlements)
-        self._refuse_unless_stale(request, outcome)
+        await self._refuse_unless_stale(request, outcome)
         return None
 
     async def _publish_booking(self, request: HoldRequest, opening: Opening, booking: Booking) -> Booking:
@@ -266,11 +267,11 @@ class HoldService:
             await self.update_map(booking.show_id, Settlement(action, booking.claim, left_ms))
         return booking
 
-    def _refuse_unless_stale(self, request: HoldRequest, outcome: SeatsLost | OpeningRefused) -> None:
+    async def _refuse_unless_stale(self, request: HoldRequest, outcome: SeatsLost | OpeningRefused) -> None:
         """A stale catalogue is not a refusal: the request is tried again with the current one."""
         if isinstance(outcome, SeatsLost):
             metrics.add("holds_total", outcome="lost")
-            raise self._seats_taken(request, tuple(rival.seat for rival in outcome.rivals))
+            raise await self._seats_taken(request, tuple(rival.seat for rival in outcome.rivals))
         match outcome.reason:
             case "limit":
                 raise OverLimit(limit=request.show.owner_seats_max)
@@ -295,14 +296,18 @@ class HoldService:
             case PoolClosed():
                 raise not_on_sale(request)
 
-    def _seats_taken(self, request: HoldRequest, seats: tuple[int, ...]) -> SeatsTaken:
+    async def _seats_taken(self, request: HoldRequest, seats: tuple[int, ...]) -> SeatsTaken:
         labels, selection = request.show.layout.labels, request.selection
         wanted = selection.seats if isinstance(selection, NamedSeats) else seats
-        groups = find_alternatives(self._seatmap.peek(request.show.show_id), wanted)
-        return SeatsTaken(
-            taken=[labels[seat] for seat in seats],
-            alternatives=[[labels[seat] for seat in group] for group in groups],
-        )
+        show_id = request.show.show_id
+        # In a storm the map is fresh, or one load of it serves every refusal that waits.
+        snapshot = self._seatmap.fresh(show_id) or await self._seatmap.snapshot_within(MAP_WAIT_S, show_id)
+        groups: list[list[str]] = []
+        if snapshot is not None:  # its layout may be newer than the request's
+            names = snapshot.layout.labels
+            found = find_alternatives(snapshot, wanted, seats)
+            groups = [[names[seat] for seat in group] for group in found]
+        return SeatsTaken(taken=[labels[seat] for seat in seats], alternatives=groups)
 
     async def _reload_show(self, request: HoldRequest) -> HoldRequest:
         """The request with the show as the catalogue has it now."""
@@ -349,7 +354,7 @@ class HoldService:
                 return outcome
             if isinstance(outcome, AlreadyOpened):
                 return _first_answer(outcome.booking)
-            self._refuse_unless_stale(request, outcome)
+            await self._refuse_unless_stale(request, outcome)
             # Reloaded and still at another price: the price really changed, and the cache is not to blame.
             if outcome == OpeningRefused("repriced") and request.show.revision == revision_before:
                 return await self._first_answer_or(request, price_changed(request, opening))

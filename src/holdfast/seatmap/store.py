@@ -66,9 +66,13 @@ class SeatMap:
         """Read now, however fresh the last one is."""
         return await self._snapshots.renew(show_id)
 
-    def peek(self, show_id: int) -> Snapshot | None:
-        """The last map this process has seen, however old; never waits."""
-        return self._last.get(show_id)
+    async def snapshot_within(self, wait_s: float, show_id: int) -> Snapshot | None:
+        """As snapshot(); None if that takes too long, or if no engine answers."""
+        try:
+            async with asyncio.timeout(wait_s):
+                return await self._snapshots.get(show_id)
+        except (EngineDown, TimeoutError):
+            return None
 
     async def counts_many(self, show_ids: Iterable[int]) -> dict[int, dict[str, int]]:
         """Held, booked and blocked seats by code, for listings: one query for all."""
