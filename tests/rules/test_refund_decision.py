@@ -20,7 +20,7 @@ def a_case(**other: object) -> RefundCase:
         "state": BookingState.CONFIRMED,
         "seats": (1, 2),
         "prices_minor": (1500, 1500),
-        "payment": PaidPayment(1, 3000, 200, 100, 0, None),
+        "payment": PaidPayment(1, 3000, 200, 100, 0),
         "tickets": {seat: RefundTicket(False, False, False) for seat in (1, 2)},
     }
     return RefundCase(**(values | other))  # type: ignore[arg-type]

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from holdfast.app import App
-from holdfast.bookings import Booking, BookingState
+from holdfast.bookings import BookingState
 from holdfast.claim import Settlement
 from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import UNDER_WAY, PaymentStep
-from holdfast.payments.store import CapturedPayment, PaymentStart
+from holdfast.payments.store import CapturedPayment
 from tests.support.ledger_payments import NO, confirmed, paying, request_for
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
@@ -217,20 +217,3 @@ class TestLate:
     async def account(self, app: App, show_id: int, account: str) -> int:
         sql = "SELECT coalesce(sum(amount_minor), 0)::int FROM journal WHERE show_id = $1 AND account = $2"
         return int(await app.postgres.fetchval(sql, show_id, account))
-
-
-async def test_a_card_has_as_many_seats_as_the_show_allows(app: App, a_show: Show) -> None:
-    show_id = await a_show()
-    first = await hold(app, show_id, an_owner(), 1, 2)
-    second = await hold(app, show_id, an_owner(), 3, 4)
-    limit = {"card": "visa", "card_seats_max": 3}
-
-    async def pays(booking: Booking) -> PaymentStart:
-        return await app.payments.start(request_for(booking, **limit))
-
-    one, two = await pays(first), await pays(second)
-    assert one.payment is not None
-    await app.payments.give_back(one.payment, NO, PaymentStep.DECLINED)
-    three = await pays(second)
-
-    assert [started.outcome for started in (one, two, three)] == ["charge", "card", "charge"]

@@ -12,7 +12,13 @@ import structlog
 
 from holdfast.payments.gateway import GatewayAnswer
 from holdfast.payments.gateways.razorpay import RazorpayGateway
-from holdfast.payments.gateways.razorpay_objects import build_receipt, refund_token
+from holdfast.payments.gateways.razorpay_objects import (
+    RazorpayOrder,
+    RazorpayPayment,
+    build_charge,
+    build_receipt,
+    refund_token,
+)
 from tests.fakes.scripted_server import DRIP, SILENCE, Oracle, an_oracle
 from tests.support.gateway_setups import Counter, a_counter, a_sandbox
 from tests.support.wait import until
@@ -270,3 +276,18 @@ def test_any_key_fits_razorpays_fields(key: str) -> None:
     assert len(build_receipt(key)) <= 40
     assert len(refund_token(key)) >= 10
     assert refund_token(key).replace("-", "").replace("_", "").isalnum()
+
+
+def test_a_upi_address_counts_as_a_card_and_is_not_stored_itself() -> None:
+    order = RazorpayOrder("order_1", "paid", 4500, "INR", 1_700_000_000)
+    paid = [
+        RazorpayPayment(f"pay_{vpa}", "captured", 4500, "INR", captured=True, vpa=vpa)
+        for vpa in ("asha@okbank", "Asha@OkBank", "ravi@okbank", None)
+    ]
+
+    first, same, other, card = (build_charge(order, [payment]).card for payment in paid)
+
+    assert first == same != other
+    assert first is not None
+    assert "asha" not in first
+    assert card is None

@@ -275,20 +275,6 @@ async def test_fee_and_tax_go_back_by_their_parts_and_never_more_than_there_was(
     assert await violations(app, show_id) == []
 
 
-async def test_a_card_has_its_seats_back(app: App, a_show: Show) -> None:
-    booking = await bought(app, await a_show(seats=4), 1, 2)
-    await app.postgres.execute(
-        "INSERT INTO card_count (show_id, card, seats, seats_max) SELECT show_id, card, 2, 4 FROM payment"
-        " WHERE show_id = $1",
-        booking.show_id,
-    )
-
-    await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(1,)))
-
-    sql = "SELECT seats FROM card_count WHERE show_id = $1"
-    assert await app.postgres.fetchval(sql, booking.show_id) == 1
-
-
 async def use(app: App, show_id: int, number: int, seat: int) -> None:
     await app.postgres.execute(
         "UPDATE ticket SET used_at = now() WHERE show_id = $1 AND number = $2 AND seat = $3",

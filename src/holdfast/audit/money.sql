@@ -23,7 +23,8 @@ SELECT show_id, format('payment %s/%s: books say %s at the gateway, %s owed, %s 
                                coalesce(sum(amount_minor) FILTER (
                                    WHERE state = 'done' AND settled_note IS NOT NULL), 0) AS by_hand,
                                coalesce(sum(amount_minor) FILTER (WHERE state <> 'done'), 0) AS open,
-                               coalesce(sum(amount_minor) FILTER (WHERE why <> 'late'), 0) AS not_late
+                               coalesce(sum(amount_minor) FILTER (
+                                   WHERE why NOT IN ('late', 'card')), 0) AS not_late
                           FROM refund AS r
                          WHERE r.show_id = p.show_id AND r.number = p.number AND r.attempt = p.attempt) AS r
        ) AS has
@@ -48,7 +49,7 @@ SELECT booking.show_id, format('booking %s is confirmed for %s %s, given back %s
   FROM booking,
        LATERAL (SELECT coalesce(sum(seats_minor), 0) AS minor FROM refund
                  WHERE refund.show_id = booking.show_id AND refund.number = booking.number
-                   AND why <> 'late') AS gone,
+                   AND why NOT IN ('late', 'card')) AS gone,
        LATERAL (SELECT array_agg(amount_minor || ' ' || currency) AS list FROM payment
                  WHERE payment.show_id = booking.show_id AND payment.number = booking.number
                    AND step = 'paid') AS paid

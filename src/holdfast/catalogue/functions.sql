@@ -1,6 +1,10 @@
 -- catalogue/functions.sql: a show as listings show it.
 
-DROP VIEW IF EXISTS show_detail CASCADE;
+DROP VIEW IF EXISTS show_detail, card_limit CASCADE;
+
+-- The terms that limit how many seats one payment card may buy, by revision; payments read it.
+CREATE VIEW card_limit AS
+SELECT show_id, revision, card_seats_max FROM show_terms WHERE card_seats_max IS NOT NULL;
 
 -- A show with its event, place and terms. The price and the local date are computed only by queries that ask
 -- for them. The terms are joined LEFT, though every show has some: so the planner drops them from queries

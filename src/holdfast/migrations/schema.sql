@@ -82,20 +82,6 @@ BEGIN
      WHERE amount <> 0;
 END $$;
 
-CREATE FUNCTION add_late_refund(p_show bigint, p_number bigint, p_attempt integer, p_amount bigint, p_currency text) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_refund refund;
-BEGIN
-    INSERT INTO refund (show_id, number, attempt, id, why, amount_minor)
-    SELECT p_show, p_number, p_attempt, coalesce(max(id), 0) + 1, 'late', p_amount
-      FROM refund
-     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
- RETURNING * INTO v_refund;
-    PERFORM publish_refund(v_refund, p_currency);
-END $$;
-
 CREATE FUNCTION add_to_refunds(p_show bigint, p_number bigint, p_attempt integer, p_amount bigint) RETURNS void
     LANGUAGE sql
     AS $$
@@ -318,6 +304,51 @@ CREATE FUNCTION cancelled_shows_with_buyers(p_max integer) RETURNS SETOF bigint
     SELECT show_id FROM cancelled WHERE has_buyers;
 $$;
 
+CREATE FUNCTION card_limit_reason() RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT 'This card has reached the limit of seats per card for this show. The money goes back to it.';
+$$;
+
+CREATE FUNCTION cards_over(p_show bigint[], p_number bigint[], p_owner bigint[], p_card text[], p_places integer[]) RETURNS integer[]
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_over int[];
+    v_one  record;
+    v_card text := '';
+    v_show bigint := 0;
+    v_has  int := 0;
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM unnest(p_card) AS card WHERE card <> '') THEN
+        RETURN NULL;
+    END IF;
+    PERFORM lock_cards(p_show, p_card);
+    FOR v_one IN
+        SELECT place, b.show_id, b.number, p_card[place] AS card, cardinality(b.seats) AS seats,
+               card_limit.card_seats_max
+          FROM unnest(p_places) AS place
+          JOIN payable_booking AS b
+            ON b.show_id = p_show[place] AND b.number = p_number[place] AND b.owner_id = p_owner[place]
+          JOIN card_limit ON card_limit.show_id = b.show_id AND card_limit.revision = b.revision
+         WHERE p_card[place] <> '' AND b.state IN ('held', 'paying')
+      ORDER BY b.show_id, p_card[place], place
+    LOOP
+        IF (v_one.show_id, v_one.card) <> (v_show, v_card) THEN
+            v_show := v_one.show_id;
+            v_card := v_one.card;
+            v_has := seats_of_card(v_one.show_id, v_one.card, v_one.number);
+        END IF;
+        IF v_has + v_one.seats > v_one.card_seats_max THEN
+            v_over := v_over || v_one.place;
+        ELSE
+            v_has := v_has + v_one.seats;  -- requests of the same batch share the limit
+        END IF;
+    END LOOP;
+    RETURN v_over;
+END $$;
+
 CREATE FUNCTION check_in_now(p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition integer, p_binding integer) RETURNS TABLE(check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamp with time zone, seat integer, number bigint, first_at timestamp with time zone, first_gate text)
     LANGUAGE plpgsql
     AS $$
@@ -538,6 +569,7 @@ CREATE FUNCTION confirm_payments(p_show bigint[], p_number bigint[], p_attempt i
 #variable_conflict use_column
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
+    PERFORM return_cards_over(p_show, p_number, p_attempt, p_card);
     PERFORM confirm_paying(array_agg(show_id), array_agg(number), array_agg(payment.fence))
        FROM unnest(p_show, p_number, p_attempt, p_amount, p_currency)
             AS a (show_id, number, attempt, amount_minor, currency)
@@ -577,53 +609,6 @@ BEGIN
                            ('owed', CASE step WHEN 'late' THEN -amount_minor END)) AS l (account, amount)
      WHERE amount <> 0;
     RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
-END $$;
-
-CREATE FUNCTION count_cards_down(p_show bigint[], p_card text[], p_seats integer[]) RETURNS void
-    LANGUAGE sql
-    AS $$
-    WITH gone AS (
-        SELECT show_id, card, sum(seats)::int AS seats
-          FROM unnest(p_show, p_card, p_seats) AS a (show_id, card, seats)
-         WHERE card IS NOT NULL
-         GROUP BY 1, 2
-    ), locked AS (
-        SELECT card_count.show_id, card_count.card, gone.seats
-          FROM card_count JOIN gone USING (show_id, card)
-      ORDER BY card_count.show_id, card_count.card
-           FOR UPDATE OF card_count
-    )
-    UPDATE card_count SET seats = greatest(0, card_count.seats - locked.seats)
-      FROM locked
-     WHERE card_count.show_id = locked.show_id AND card_count.card = locked.card;
-$$;
-
-CREATE FUNCTION count_cards_up(p_show bigint[], p_number bigint[], p_owner bigint[], p_card text[], p_max integer[]) RETURNS integer[]
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_over int[];
-    v_ask  record;
-BEGIN
-    FOR v_ask IN
-        SELECT a.ord, a.show_id, a.card, a.seats_max, cardinality(booking.seats) AS seats
-          FROM unnest(p_show, p_number, p_owner, p_card, p_max) WITH ORDINALITY
-               AS a (show_id, number, owner_id, card, seats_max, ord)
-          JOIN payable_booking AS booking USING (show_id, number, owner_id)
-         WHERE a.seats_max > 0 AND a.card <> '' AND booking.state = 'held' AND booking.expires_at > now()
-      ORDER BY a.show_id, a.card, a.ord
-    LOOP
-        INSERT INTO card_count (show_id, card, seats, seats_max)
-        SELECT v_ask.show_id, v_ask.card, v_ask.seats, v_ask.seats_max WHERE v_ask.seats <= v_ask.seats_max
-            ON CONFLICT (show_id, card) DO UPDATE
-           SET seats = card_count.seats + excluded.seats, seats_max = excluded.seats_max
-         WHERE card_count.seats + excluded.seats <= excluded.seats_max;
-        IF NOT FOUND THEN
-            v_over := v_over || v_ask.ord::int;
-        END IF;
-    END LOOP;
-    RETURN v_over;
 END $$;
 
 CREATE FUNCTION count_owners_down(p_show bigint[], p_number bigint[], p_seats integer[] DEFAULT NULL::integer[]) RETURNS void
@@ -703,7 +688,6 @@ DECLARE
     v_number bigint[];
     v_fence  bigint[];
     v_ends   timestamptz[];
-    v_card   text[];
     v_body   jsonb[];
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
@@ -717,18 +701,15 @@ BEGIN
            AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
      RETURNING payment.*
     )
-    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(hold_ends_at), array_agg(card),
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(hold_ends_at),
            array_agg(jsonb_build_object('attempt', attempt, 'reason', reason, 'code', code,
                                         'amount_minor', amount_minor, 'currency', currency))
-      INTO v_show, v_number, v_fence, v_ends, v_card, v_body
+      INTO v_show, v_number, v_fence, v_ends, v_body
       FROM ended;
     IF v_show IS NOT NULL THEN
         PERFORM add_facts(v_show, v_number,
                           array_fill('payment.' || p_step::text, ARRAY[cardinality(v_show)]), NULL, v_body);
-        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
-           FROM return_to_held(v_show, v_number, v_fence, v_ends) AS b
-           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
-          USING (show_id, number, fence);
+        PERFORM return_to_held(v_show, v_number, v_fence, v_ends);
     END IF;
     RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
 END $$;
@@ -887,7 +868,6 @@ DECLARE
     v_show   bigint[];
     v_number bigint[];
     v_fence  bigint[];
-    v_card   text[];
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
     WITH ended AS (
@@ -900,14 +880,11 @@ BEGIN
            AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
      RETURNING payment.*
     )
-    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(card)
-      INTO v_show, v_number, v_fence, v_card
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence)
+      INTO v_show, v_number, v_fence
       FROM ended;
     IF v_show IS NOT NULL THEN
-        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
-           FROM expire_paying(v_show, v_number, v_fence) AS b
-           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
-          USING (show_id, number, fence);
+        PERFORM expire_paying(v_show, v_number, v_fence);
     END IF;
     RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
 END $$;
@@ -1021,6 +998,20 @@ BEGIN
     RAISE EXCEPTION 'an invoice is never changed: issue a credit note';
 END $$;
 
+CREATE FUNCTION is_card_over(p_payment payment) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM lock_cards(ARRAY[p_payment.show_id], ARRAY[p_payment.card]);
+    RETURN EXISTS (
+        SELECT 1
+          FROM payable_booking AS b
+          JOIN card_limit ON card_limit.show_id = b.show_id AND card_limit.revision = b.revision
+         WHERE b.show_id = p_payment.show_id AND b.number = p_payment.number
+           AND seats_of_card(b.show_id, p_payment.card, b.number) + cardinality(b.seats)
+               > card_limit.card_seats_max);
+END $$;
+
 CREATE FUNCTION issue_tickets(p_show bigint[], p_number bigint[], p_seat integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1051,6 +1042,15 @@ CREATE FUNCTION lock_bookings(p_show bigint[], p_number bigint[]) RETURNS void
 BEGIN
     PERFORM 1 FROM booking JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
       ORDER BY show_id, number FOR UPDATE OF booking;
+END $$;
+
+CREATE FUNCTION lock_cards(p_show bigint[], p_card text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('holdfast card ' || show_id || ' ' || card, 0))
+       FROM (SELECT DISTINCT show_id, card FROM unnest(p_show, p_card) AS a (show_id, card)
+              WHERE card <> '' ORDER BY show_id, card) AS cards;
 END $$;
 
 CREATE FUNCTION lock_for_refunds(p_show bigint[], p_number bigint[]) RETURNS void
@@ -1346,6 +1346,22 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE FUNCTION publish_late_payment(p_payment payment, p_is_booked boolean, p_is_over boolean) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_body jsonb := jsonb_build_object('attempt', p_payment.attempt, 'amount_minor', p_payment.amount_minor,
+                                       'currency', p_payment.currency);
+BEGIN
+    IF p_is_over THEN
+        PERFORM add_fact(p_payment.show_id, p_payment.number, 'payment.declined',
+                         v_body || jsonb_build_object('reason', p_payment.reason, 'code', p_payment.code));
+    ELSE
+        PERFORM add_fact(p_payment.show_id, p_payment.number, 'payment.late',
+                         v_body || jsonb_build_object('booked', p_is_booked));
+    END IF;
+END $$;
+
 CREATE FUNCTION publish_prices() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1563,6 +1579,54 @@ BEGIN
     RETURN false;
 END $$;
 
+CREATE FUNCTION return_cards_over(p_show bigint[], p_number bigint[], p_attempt integer[], p_card text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_new  int[];
+    v_over int[];
+BEGIN
+    SELECT array_agg(ord ORDER BY ord) INTO v_new
+      FROM unnest(p_show, p_number, p_attempt, p_card) WITH ORDINALITY
+           AS a (show_id, number, attempt, card, ord)
+      JOIN payment AS p USING (show_id, number, attempt)
+      JOIN payable_booking AS b USING (show_id, number)
+      JOIN card_limit ON card_limit.show_id = b.show_id AND card_limit.revision = b.revision
+     WHERE a.card <> '' AND p.card IS NULL AND b.state = 'paying' AND b.fence = p.fence;
+    IF v_new IS NULL THEN
+        RETURN;
+    END IF;
+    v_over := cards_over(p_show, p_number,
+                         ARRAY(SELECT (SELECT owner_id FROM payable_booking AS b
+                                        WHERE b.show_id = a.show_id AND b.number = a.number)
+                                 FROM unnest(p_show, p_number) WITH ORDINALITY AS a (show_id, number, ord)
+                             ORDER BY ord), p_card, v_new);
+    IF v_over IS NOT NULL THEN
+        UPDATE payment AS p SET code = 'card_limit', reason = card_limit_reason()
+          FROM unnest(v_over) AS i
+         WHERE p.show_id = p_show[i] AND p.number = p_number[i] AND p.attempt = p_attempt[i];
+        PERFORM return_to_held(array_agg(p.show_id), array_agg(p.number), array_agg(p.fence),
+                               array_agg(p.hold_ends_at))
+           FROM unnest(v_over) AS i
+           JOIN payment AS p ON p.show_id = p_show[i] AND p.number = p_number[i] AND p.attempt = p_attempt[i];
+    END IF;
+END $$;
+
+CREATE FUNCTION return_payment(p_show bigint, p_number bigint, p_attempt integer, p_why text, p_amount bigint, p_currency text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_refund refund;
+BEGIN
+    INSERT INTO refund (show_id, number, attempt, id, why, amount_minor)
+    SELECT p_show, p_number, p_attempt, coalesce(max(id), 0) + 1, p_why, p_amount
+      FROM refund
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
+ RETURNING * INTO v_refund;
+    PERFORM publish_refund(v_refund, p_currency);
+END $$;
+
 CREATE FUNCTION return_seats(p_show bigint, p_number bigint, p_seats integer[], p_actor bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1636,6 +1700,17 @@ CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_is_done boolean, 
                 ELSE 'held' END;
 $$;
 
+CREATE FUNCTION seats_of_card(p_show bigint, p_card text, p_number bigint) RETURNS integer
+    LANGUAGE sql
+    AS $$
+    SELECT coalesce(sum(cardinality(booking.seats)), 0)::int
+      FROM payment JOIN payable_booking AS booking USING (show_id, number)
+     WHERE payment.show_id = p_show AND payment.card = p_card AND payment.number <> p_number
+       AND ((booking.state = 'confirmed' AND payment.step = 'paid')
+            OR (booking.state = 'paying' AND payment.fence = booking.fence
+                AND payment.step IN ('charge', 'look_up', 'call_off')));
+$$;
+
 CREATE FUNCTION set_block_release(p_show bigint, p_number bigint, p_release_at timestamp with time zone, p_hours_before integer) RETURNS void
     LANGUAGE sql
     AS $$
@@ -1660,16 +1735,20 @@ CREATE FUNCTION settle_late_payment(p_show bigint, p_number bigint, p_attempt in
 DECLARE
     v_payment payment;
     v_fence   bigint;
+    v_is_over boolean;
 BEGIN
     PERFORM share_sales(ARRAY[p_show]);
     PERFORM lock_bookings(ARRAY[p_show], ARRAY[p_number]);
     SELECT * INTO STRICT v_payment FROM payment
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt FOR UPDATE;
     IF v_payment.step = 'late' THEN
-        IF p_may_book THEN
+        v_is_over := coalesce(v_payment.code = 'card_limit', false) OR is_card_over(v_payment);
+        IF p_may_book AND NOT v_is_over THEN
             v_fence := confirm_late(p_show, p_number, v_payment.amount_minor);
         END IF;
         UPDATE payment SET step = CASE WHEN v_fence IS NULL THEN 'returned' ELSE 'paid' END::payment_step,
+                           code = CASE WHEN v_is_over THEN 'card_limit' ELSE code END,
+                           reason = CASE WHEN v_is_over THEN card_limit_reason() ELSE reason END,
                            fence = coalesce(v_fence, fence),
                            refunds_minor = CASE WHEN v_fence IS NULL THEN amount_minor ELSE 0 END,
                            due_at = NULL, ended_at = now()
@@ -1681,12 +1760,12 @@ BEGIN
                 array_agg(CASE WHEN l.amount > 0 THEN 'owed' ELSE l.account END), array_agg(l.amount))
                FROM split_payment('', v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor) AS l;
         ELSE
-            PERFORM add_late_refund(p_show, p_number, p_attempt, v_payment.amount_minor, v_payment.currency);
+            PERFORM return_payment(p_show, p_number, p_attempt,
+                                   CASE WHEN v_is_over THEN 'card' ELSE 'late' END,
+                                   v_payment.amount_minor, v_payment.currency);
             PERFORM fail_expired(p_show, p_number);
         END IF;
-        PERFORM add_fact(p_show, p_number, 'payment.late', jsonb_build_object(
-            'attempt', p_attempt, 'booked', v_fence IS NOT NULL,
-            'amount_minor', v_payment.amount_minor, 'currency', v_payment.currency));
+        PERFORM publish_late_payment(v_payment, v_fence IS NOT NULL, v_is_over);
     END IF;
     RETURN QUERY
     SELECT * FROM payment_detail WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
@@ -1786,18 +1865,23 @@ CREATE FUNCTION split_payment(p_gateway text, p_amount bigint, p_fee bigint, p_t
            ('fee', -p_fee), ('tax', -p_tax);
 $$;
 
-CREATE FUNCTION start_outcomes(p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_started integer[], p_over integer[]) RETURNS TABLE(outcome text, hash bigint, detail payment_detail)
+CREATE FUNCTION start_outcomes(p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_started integer[], p_ask integer[], p_over integer[]) RETURNS TABLE(outcome text, hash bigint, card_max integer, detail payment_detail)
     LANGUAGE sql
     AS $$
     SELECT CASE WHEN a.ord = ANY (p_started) THEN 'charge'
+                WHEN a.ord = ANY (p_ask) THEN 'which_card'
                 WHEN a.ord = ANY (p_over) THEN 'card'
                 WHEN same.attempt IS NOT NULL THEN 'same'
                 WHEN booking.owner_id IS DISTINCT FROM a.owner_id THEN 'none'
+                -- Refused above was another request for it: this one is not decided yet.
+                WHEN booking.state = 'held' AND booking.expires_at > now()
+                     AND count(*) OVER (PARTITION BY a.show_id, a.number) > 1 THEN 'paying'
                 ELSE booking.state::text END,
-           same.body_hash, latest.detail
+           same.body_hash, card_limit.card_seats_max, latest.detail
       FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
            AS a (show_id, number, owner_id, request_id, ord)
       LEFT JOIN payable_booking AS booking ON booking.show_id = a.show_id AND booking.number = a.number
+      LEFT JOIN card_limit ON card_limit.show_id = a.show_id AND card_limit.revision = booking.revision
       LEFT JOIN LATERAL (SELECT payment.number, payment.attempt, payment.body_hash FROM payment
                           WHERE payment.owner_id = a.owner_id AND payment.show_id = a.show_id
                             AND payment.request_id = a.request_id
@@ -1810,7 +1894,7 @@ CREATE FUNCTION start_outcomes(p_show bigint[], p_number bigint[], p_owner bigin
   ORDER BY a.ord;
 $$;
 
-CREATE FUNCTION start_payments(p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_key text[], p_method text[], p_return text[], p_card text[], p_card_max integer[], p_gateway text, p_buffer_s integer, p_lease_ms integer) RETURNS TABLE(outcome text, hash bigint, detail payment_detail)
+CREATE FUNCTION start_payments(p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_key text[], p_method text[], p_return text[], p_card text[], p_gateway text, p_buffer_s integer, p_lease_ms integer) RETURNS TABLE(outcome text, hash bigint, card_max integer, detail payment_detail)
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
@@ -1819,14 +1903,11 @@ CREATE FUNCTION start_payments(p_show bigint[], p_number bigint[], p_owner bigin
 #variable_conflict use_column
 DECLARE
     v_fit     int[];
+    v_ask     int[];
     v_over    int[];
     v_started int[];
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
-    IF p_card_max <> array_fill(0, ARRAY[cardinality(p_card_max)]) THEN
-        v_over := count_cards_up(p_show, p_number, p_owner, p_card, p_card_max);
-    END IF;
-
     -- Two requests for one booking, or two with one request id, in the same batch: the first one wins.
     SELECT array_agg(ord) INTO v_fit
       FROM (SELECT *, row_number() OVER (PARTITION BY show_id, number ORDER BY ord) AS nth,
@@ -1834,11 +1915,19 @@ BEGIN
               FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
                    AS a (show_id, number, owner_id, request_id, ord)) AS requested
      WHERE nth = 1 AND nth_of_key = 1
-       AND ord <> ALL (coalesce(v_over, '{}'))
        AND NOT EXISTS (SELECT 1 FROM payment
                         WHERE payment.owner_id = requested.owner_id AND payment.show_id = requested.show_id
                           AND payment.request_id = requested.request_id
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
+    SELECT array_agg(i) FILTER (WHERE p_method[i] <> '' AND p_card[i] IS NULL) INTO v_ask
+      FROM unnest(v_fit) AS i
+      JOIN payable_booking AS b
+        ON b.show_id = p_show[i] AND b.number = p_number[i] AND b.owner_id = p_owner[i]
+      JOIN card_limit ON card_limit.show_id = b.show_id AND card_limit.revision = b.revision
+     WHERE b.state = 'held' AND b.expires_at > now();
+    v_over := cards_over(p_show, p_number, p_owner, p_card, v_fit);
+    v_fit := ARRAY(SELECT i FROM unnest(v_fit) AS i
+                    WHERE i <> ALL (coalesce(v_ask, '{}')) AND i <> ALL (coalesce(v_over, '{}')));
 
     -- MATERIALIZED: the bookings move once, whatever the plan.
     WITH begun AS MATERIALIZED (
@@ -1861,7 +1950,8 @@ BEGIN
                          WHERE p.show_id = moved.show_id AND p.number = moved.number) AS n
     )
     SELECT array_agg(i) INTO v_started FROM moved;
-    RETURN QUERY SELECT * FROM start_outcomes(p_show, p_number, p_owner, p_request, v_started, v_over);
+    RETURN QUERY
+    SELECT * FROM start_outcomes(p_show, p_number, p_owner, p_request, v_started, v_ask, v_over);
 END $$;
 
 CREATE FUNCTION terms_are_never_changed() RETURNS trigger
@@ -2031,13 +2121,27 @@ ALTER TABLE booking_move ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
-CREATE TABLE card_count (
+CREATE TABLE show_terms (
     show_id bigint NOT NULL,
-    card text NOT NULL,
-    seats integer NOT NULL,
-    seats_max integer NOT NULL,
-    CONSTRAINT no_card_has_more_seats_than_allowed CHECK (((seats >= 0) AND (seats <= seats_max)))
+    revision bigint NOT NULL,
+    fee_minor bigint NOT NULL,
+    fee_bp integer NOT NULL,
+    tax_bp integer NOT NULL,
+    refund_policy jsonb NOT NULL,
+    card_seats_max integer,
+    CONSTRAINT a_card_may_buy_a_seat CHECK (((card_seats_max >= 1) AND (card_seats_max <= 1000))),
+    CONSTRAINT a_fee_is_at_most_its_base CHECK (((fee_bp >= 0) AND (fee_bp <= 10000))),
+    CONSTRAINT a_fee_is_not_negative CHECK (((fee_minor >= 0) AND (fee_minor <= 1000000000))),
+    CONSTRAINT a_policy_has_steps CHECK ((jsonb_typeof((refund_policy -> 'steps'::text)) = 'array'::text)),
+    CONSTRAINT a_tax_is_at_most_what_it_taxes CHECK (((tax_bp >= 0) AND (tax_bp <= 10000)))
 );
+
+CREATE VIEW card_limit AS
+ SELECT show_id,
+    revision,
+    card_seats_max
+   FROM show_terms
+  WHERE (card_seats_max IS NOT NULL);
 
 CREATE TABLE check_in (
     show_id bigint NOT NULL,
@@ -2731,21 +2835,6 @@ CREATE TABLE show (
     CONSTRAINT an_owner_may_have_a_seat CHECK (((owner_seats_max >= 1) AND (owner_seats_max <= 1000)))
 );
 
-CREATE TABLE show_terms (
-    show_id bigint NOT NULL,
-    revision bigint NOT NULL,
-    fee_minor bigint NOT NULL,
-    fee_bp integer NOT NULL,
-    tax_bp integer NOT NULL,
-    refund_policy jsonb NOT NULL,
-    card_seats_max integer,
-    CONSTRAINT a_card_may_buy_a_seat CHECK (((card_seats_max >= 1) AND (card_seats_max <= 1000))),
-    CONSTRAINT a_fee_is_at_most_its_base CHECK (((fee_bp >= 0) AND (fee_bp <= 10000))),
-    CONSTRAINT a_fee_is_not_negative CHECK (((fee_minor >= 0) AND (fee_minor <= 1000000000))),
-    CONSTRAINT a_policy_has_steps CHECK ((jsonb_typeof((refund_policy -> 'steps'::text)) = 'array'::text)),
-    CONSTRAINT a_tax_is_at_most_what_it_taxes CHECK (((tax_bp >= 0) AND (tax_bp <= 10000)))
-);
-
 CREATE TABLE venue (
     id bigint NOT NULL,
     city_id bigint NOT NULL,
@@ -2954,9 +3043,6 @@ ALTER TABLE ONLY booking_move
 
 ALTER TABLE ONLY booking
     ADD CONSTRAINT booking_pkey PRIMARY KEY (show_id, number);
-
-ALTER TABLE ONLY card_count
-    ADD CONSTRAINT card_count_pkey PRIMARY KEY (show_id, card);
 
 ALTER TABLE ONLY check_in_conflict
     ADD CONSTRAINT check_in_conflict_pkey PRIMARY KEY (show_id, id);
@@ -3277,6 +3363,8 @@ CREATE INDEX parked_in_order ON parked_fact USING btree (group_name, key, fact_i
 CREATE INDEX passes_of_an_account ON gate_pass USING btree (account_id);
 
 CREATE INDEX paying_or_blocked_bookings ON booking USING btree (show_id) WHERE (state = ANY (ARRAY['paying'::booking_state, 'blocked'::booking_state]));
+
+CREATE INDEX payments_by_card ON payment USING btree (show_id, card) WHERE (card IS NOT NULL);
 
 CREATE INDEX payments_by_reference ON payment USING btree (reference) WHERE (reference IS NOT NULL);
 

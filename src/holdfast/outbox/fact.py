@@ -138,7 +138,7 @@ class RefundFactBody(Body, frozen=True, kw_only=True):
     refund: int  # 1, 2, … of this payment
     amount_minor: int
     currency: str
-    why: str = ""  # late, owner, show, admin
+    why: str = ""  # late, card (beyond the limit of its card), owner, show, admin
     seats: tuple[int, ...] = ()  # given back with it; none: money alone
     reason: str | None = None  # why the gateway refused
     owner_id: int | None = None

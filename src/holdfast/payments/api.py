@@ -77,7 +77,6 @@ async def pay_booking(request: Request) -> Response:
     show_id, number = from_public_id(request.path_params["booking"])
     key = request.state.headers.get(b"idempotency-key")
     salt = secrets.token_hex(5)
-    card, card_max = await _card(request, show_id, body.method)
     payment_request = PaymentRequest(
         show_id=show_id,
         number=number,
@@ -87,8 +86,6 @@ async def pay_booking(request: Request) -> Response:
         method=body.method,
         return_url=site_of(request) + body.return_path,
         salt=salt,
-        card=card,
-        card_seats_max=card_max,
     )
     with fault_injection.fault_points("pay"):
         started = await saga_runner.pay(payment_request)
@@ -137,15 +134,6 @@ async def _own_payment(request: Request) -> Payment:
     return payment
 
 
-async def _card(request: Request, show_id: int, method: str) -> tuple[str, int]:
-    """The card's fingerprint and limit; only shows with a limit per card need the extra call."""
-    app = get_app(request)
-    show = app.catalogue.recent_show(show_id) or await app.catalogue.show_on_sale(show_id)
-    if show.terms.card_seats_max is None or not method:
-        return "", 0
-    return await app.saga_runner.gateway.card_fingerprint(method) or "", show.terms.card_seats_max
-
-
 def _started_payment(started: PaymentStart, request: PaymentRequest) -> Payment:
     """The payment that was started now or earlier with the same key; otherwise raises the refusal."""
     payment = started.payment
@@ -163,7 +151,7 @@ def _started_payment(started: PaymentStart, request: PaymentRequest) -> Payment:
         case "none":
             raise NoSuchBooking()
         case "card":
-            raise CardLimit(limit=request.card_seats_max)
+            raise CardLimit(limit=started.card_seats_max)
         case "paying":
             raise PaymentUnderWay(retry_after_s=1)
         case "held" | "expired" | "cancelled" | "failed" as state:
@@ -184,6 +172,8 @@ def _payment_answer(payment: Payment) -> Response:
         case PaymentStep.CALLED_OFF if payment.booking_state is BookingState.HELD:
             # Cancelled in another tab: no money was taken, and the buyer still has the seats.
             raise Declined(reason=CALLED_OFF, decline_code=payment.step, attempt=payment.attempt)
+        case PaymentStep.RETURNED if payment.code == "card_limit":
+            raise CardLimit(reason=payment.reason, attempt=payment.attempt)
         case PaymentStep.EXPIRED | PaymentStep.RETURNED | PaymentStep.CALLED_OFF:
             raise HoldGone(state=payment.booking_state, payment=payment.step)
     return answer(202, build_pay_page(payment), LOOK_AGAIN)

@@ -45,7 +45,8 @@ class NoPayment(Refusal):
 class CardLimit(Refusal):
     """This card has reached the limit of seats per card for this show.
 
-    The seats stay held: pay with another method, or release some of them.
+    The seats stay held: pay with another card, or release some of them. If the card became known only on the
+    gateway's page, its money goes back to it.
     """
 
     code, status, title = "card_limit", 409, "Card limit reached"

@@ -1,5 +1,5 @@
 -- payments/functions.sql: the moves of payments, many at a time, each in one round trip.
--- needs: bookings
+-- needs: bookings, catalogue
 --
 -- Lock order as in bookings/functions.sql. Each function locks its bookings first: a booking and its payments
 -- change under that one lock. SET enable_… = off: see there.
@@ -48,24 +48,21 @@ $$;
 -- Many HELD bookings become PAYING, each with a payment at its first step. Outcomes, one per request:
 --   charge (the gateway may be called)  · same (this request was answered before: here is its payment)
 --   none (this owner has no such booking)  · card (this card has all its seats already)
+--   which_card (cards are limited: find out which one the method is, then call again with p_card)
 --   or the state the booking is in (held: it has expired), with its latest payment
 CREATE OR REPLACE FUNCTION start_payments(
     p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_key text[],
-    p_method text[], p_return text[], p_card text[], p_card_max int[],
-    p_gateway text, p_buffer_s int, p_lease_ms int
-) RETURNS TABLE (outcome text, hash bigint, detail payment_detail)
+    p_method text[], p_return text[], p_card text[], p_gateway text, p_buffer_s int, p_lease_ms int
+) RETURNS TABLE (outcome text, hash bigint, card_max int, detail payment_detail)
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     v_fit     int[];
+    v_ask     int[];
     v_over    int[];
     v_started int[];
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
-    IF p_card_max <> array_fill(0, ARRAY[cardinality(p_card_max)]) THEN
-        v_over := count_cards_up(p_show, p_number, p_owner, p_card, p_card_max);
-    END IF;
-
     -- Two requests for one booking, or two with one request id, in the same batch: the first one wins.
     SELECT array_agg(ord) INTO v_fit
       FROM (SELECT *, row_number() OVER (PARTITION BY show_id, number ORDER BY ord) AS nth,
@@ -73,11 +70,19 @@ BEGIN
               FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
                    AS a (show_id, number, owner_id, request_id, ord)) AS requested
      WHERE nth = 1 AND nth_of_key = 1
-       AND ord <> ALL (coalesce(v_over, '{}'))
        AND NOT EXISTS (SELECT 1 FROM payment
                         WHERE payment.owner_id = requested.owner_id AND payment.show_id = requested.show_id
                           AND payment.request_id = requested.request_id
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
+    SELECT array_agg(i) FILTER (WHERE p_method[i] <> '' AND p_card[i] IS NULL) INTO v_ask
+      FROM unnest(v_fit) AS i
+      JOIN payable_booking AS b
+        ON b.show_id = p_show[i] AND b.number = p_number[i] AND b.owner_id = p_owner[i]
+      JOIN card_limit ON card_limit.show_id = b.show_id AND card_limit.revision = b.revision
+     WHERE b.state = 'held' AND b.expires_at > now();
+    v_over := cards_over(p_show, p_number, p_owner, p_card, v_fit);
+    v_fit := ARRAY(SELECT i FROM unnest(v_fit) AS i
+                    WHERE i <> ALL (coalesce(v_ask, '{}')) AND i <> ALL (coalesce(v_over, '{}')));
 
     -- MATERIALIZED: the bookings move once, whatever the plan.
     WITH begun AS MATERIALIZED (
@@ -100,22 +105,29 @@ BEGIN
                          WHERE p.show_id = moved.show_id AND p.number = moved.number) AS n
     )
     SELECT array_agg(i) INTO v_started FROM moved;
-    RETURN QUERY SELECT * FROM start_outcomes(p_show, p_number, p_owner, p_request, v_started, v_over);
+    RETURN QUERY
+    SELECT * FROM start_outcomes(p_show, p_number, p_owner, p_request, v_started, v_ask, v_over);
 END $$;
 
 -- The answer to each request of start_payments.
 CREATE OR REPLACE FUNCTION start_outcomes(
-    p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_started int[], p_over int[]
-) RETURNS TABLE (outcome text, hash bigint, detail payment_detail) LANGUAGE sql AS $$
+    p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_started int[], p_ask int[],
+    p_over int[]
+) RETURNS TABLE (outcome text, hash bigint, card_max int, detail payment_detail) LANGUAGE sql AS $$
     SELECT CASE WHEN a.ord = ANY (p_started) THEN 'charge'
+                WHEN a.ord = ANY (p_ask) THEN 'which_card'
                 WHEN a.ord = ANY (p_over) THEN 'card'
                 WHEN same.attempt IS NOT NULL THEN 'same'
                 WHEN booking.owner_id IS DISTINCT FROM a.owner_id THEN 'none'
+                -- Refused above was another request for it: this one is not decided yet.
+                WHEN booking.state = 'held' AND booking.expires_at > now()
+                     AND count(*) OVER (PARTITION BY a.show_id, a.number) > 1 THEN 'paying'
                 ELSE booking.state::text END,
-           same.body_hash, latest.detail
+           same.body_hash, card_limit.card_seats_max, latest.detail
       FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
            AS a (show_id, number, owner_id, request_id, ord)
       LEFT JOIN payable_booking AS booking ON booking.show_id = a.show_id AND booking.number = a.number
+      LEFT JOIN card_limit ON card_limit.show_id = a.show_id AND card_limit.revision = booking.revision
       LEFT JOIN LATERAL (SELECT payment.number, payment.attempt, payment.body_hash FROM payment
                           WHERE payment.owner_id = a.owner_id AND payment.show_id = a.show_id
                             AND payment.request_id = a.request_id
@@ -126,54 +138,6 @@ CREATE OR REPLACE FUNCTION start_outcomes(
                             AND d.attempt = coalesce(same.attempt, d.attempt)
                        ORDER BY d.attempt DESC LIMIT 1) AS latest ON true
   ORDER BY a.ord;
-$$;
-
--- Seats of limited cards, counted before their bookings move. Returns the positions over the limit.
-CREATE OR REPLACE FUNCTION count_cards_up(
-    p_show bigint[], p_number bigint[], p_owner bigint[], p_card text[], p_max int[]
-) RETURNS int[] LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    v_over int[];
-    v_ask  record;
-BEGIN
-    FOR v_ask IN
-        SELECT a.ord, a.show_id, a.card, a.seats_max, cardinality(booking.seats) AS seats
-          FROM unnest(p_show, p_number, p_owner, p_card, p_max) WITH ORDINALITY
-               AS a (show_id, number, owner_id, card, seats_max, ord)
-          JOIN payable_booking AS booking USING (show_id, number, owner_id)
-         WHERE a.seats_max > 0 AND a.card <> '' AND booking.state = 'held' AND booking.expires_at > now()
-      ORDER BY a.show_id, a.card, a.ord
-    LOOP
-        INSERT INTO card_count (show_id, card, seats, seats_max)
-        SELECT v_ask.show_id, v_ask.card, v_ask.seats, v_ask.seats_max WHERE v_ask.seats <= v_ask.seats_max
-            ON CONFLICT (show_id, card) DO UPDATE
-           SET seats = card_count.seats + excluded.seats, seats_max = excluded.seats_max
-         WHERE card_count.seats + excluded.seats <= excluded.seats_max;
-        IF NOT FOUND THEN
-            v_over := v_over || v_ask.ord::int;
-        END IF;
-    END LOOP;
-    RETURN v_over;
-END $$;
-
--- Seats of cards whose payment failed or was refunded. A card that is not counted has no row.
-CREATE OR REPLACE FUNCTION count_cards_down(p_show bigint[], p_card text[], p_seats int[]) RETURNS void
-LANGUAGE sql AS $$
-    WITH gone AS (
-        SELECT show_id, card, sum(seats)::int AS seats
-          FROM unnest(p_show, p_card, p_seats) AS a (show_id, card, seats)
-         WHERE card IS NOT NULL
-         GROUP BY 1, 2
-    ), locked AS (
-        SELECT card_count.show_id, card_count.card, gone.seats
-          FROM card_count JOIN gone USING (show_id, card)
-      ORDER BY card_count.show_id, card_count.card
-           FOR UPDATE OF card_count
-    )
-    UPDATE card_count SET seats = greatest(0, card_count.seats - locked.seats)
-      FROM locked
-     WHERE card_count.show_id = locked.show_id AND card_count.card = locked.card;
 $$;
 
 -- The money has arrived. Bookings that still wait for it are confirmed, with their tickets, audit row, fact
@@ -188,6 +152,7 @@ LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_m
 #variable_conflict use_column
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
+    PERFORM return_cards_over(p_show, p_number, p_attempt, p_card);
     PERFORM confirm_paying(array_agg(show_id), array_agg(number), array_agg(payment.fence))
        FROM unnest(p_show, p_number, p_attempt, p_amount, p_currency)
             AS a (show_id, number, attempt, amount_minor, currency)

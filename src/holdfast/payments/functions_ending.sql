@@ -13,7 +13,6 @@ DECLARE
     v_number bigint[];
     v_fence  bigint[];
     v_ends   timestamptz[];
-    v_card   text[];
     v_body   jsonb[];
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
@@ -27,18 +26,15 @@ BEGIN
            AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
      RETURNING payment.*
     )
-    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(hold_ends_at), array_agg(card),
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(hold_ends_at),
            array_agg(jsonb_build_object('attempt', attempt, 'reason', reason, 'code', code,
                                         'amount_minor', amount_minor, 'currency', currency))
-      INTO v_show, v_number, v_fence, v_ends, v_card, v_body
+      INTO v_show, v_number, v_fence, v_ends, v_body
       FROM ended;
     IF v_show IS NOT NULL THEN
         PERFORM add_facts(v_show, v_number,
                           array_fill('payment.' || p_step::text, ARRAY[cardinality(v_show)]), NULL, v_body);
-        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
-           FROM return_to_held(v_show, v_number, v_fence, v_ends) AS b
-           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
-          USING (show_id, number, fence);
+        PERFORM return_to_held(v_show, v_number, v_fence, v_ends);
     END IF;
     RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
 END $$;
@@ -54,7 +50,6 @@ DECLARE
     v_show   bigint[];
     v_number bigint[];
     v_fence  bigint[];
-    v_card   text[];
 BEGIN
     PERFORM lock_bookings(p_show, p_number);
     WITH ended AS (
@@ -67,21 +62,18 @@ BEGIN
            AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
      RETURNING payment.*
     )
-    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(card)
-      INTO v_show, v_number, v_fence, v_card
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence)
+      INTO v_show, v_number, v_fence
       FROM ended;
     IF v_show IS NOT NULL THEN
-        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
-           FROM expire_paying(v_show, v_number, v_fence) AS b
-           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
-          USING (show_id, number, fence);
+        PERFORM expire_paying(v_show, v_number, v_fence);
     END IF;
     RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
 END $$;
 
 -- Money that arrived after its booking had stopped waiting: the booking is confirmed after all if every seat
--- is still free, else all of it goes back. Exactly one of the two, decided once: a second call finds the step
--- changed under the lock of the payment and changes nothing.
+-- is still free, else all of it goes back, as does money beyond the limit of its card. Exactly one of these,
+-- decided once: a second call finds the step changed under the lock of the payment and changes nothing.
 CREATE OR REPLACE FUNCTION settle_late_payment(
     p_show bigint, p_number bigint, p_attempt int, p_may_book boolean
 ) RETURNS SETOF payment_detail LANGUAGE plpgsql AS $$
@@ -89,16 +81,20 @@ CREATE OR REPLACE FUNCTION settle_late_payment(
 DECLARE
     v_payment payment;
     v_fence   bigint;
+    v_is_over boolean;
 BEGIN
     PERFORM share_sales(ARRAY[p_show]);
     PERFORM lock_bookings(ARRAY[p_show], ARRAY[p_number]);
     SELECT * INTO STRICT v_payment FROM payment
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt FOR UPDATE;
     IF v_payment.step = 'late' THEN
-        IF p_may_book THEN
+        v_is_over := coalesce(v_payment.code = 'card_limit', false) OR is_card_over(v_payment);
+        IF p_may_book AND NOT v_is_over THEN
             v_fence := confirm_late(p_show, p_number, v_payment.amount_minor);
         END IF;
         UPDATE payment SET step = CASE WHEN v_fence IS NULL THEN 'returned' ELSE 'paid' END::payment_step,
+                           code = CASE WHEN v_is_over THEN 'card_limit' ELSE code END,
+                           reason = CASE WHEN v_is_over THEN card_limit_reason() ELSE reason END,
                            fence = coalesce(v_fence, fence),
                            refunds_minor = CASE WHEN v_fence IS NULL THEN amount_minor ELSE 0 END,
                            due_at = NULL, ended_at = now()
@@ -110,15 +106,31 @@ BEGIN
                 array_agg(CASE WHEN l.amount > 0 THEN 'owed' ELSE l.account END), array_agg(l.amount))
                FROM split_payment('', v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor) AS l;
         ELSE
-            PERFORM add_late_refund(p_show, p_number, p_attempt, v_payment.amount_minor, v_payment.currency);
+            PERFORM return_payment(p_show, p_number, p_attempt,
+                                   CASE WHEN v_is_over THEN 'card' ELSE 'late' END,
+                                   v_payment.amount_minor, v_payment.currency);
             PERFORM fail_expired(p_show, p_number);
         END IF;
-        PERFORM add_fact(p_show, p_number, 'payment.late', jsonb_build_object(
-            'attempt', p_attempt, 'booked', v_fence IS NOT NULL,
-            'amount_minor', v_payment.amount_minor, 'currency', v_payment.currency));
+        PERFORM publish_late_payment(v_payment, v_fence IS NOT NULL, v_is_over);
     END IF;
     RETURN QUERY
     SELECT * FROM payment_detail WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+END $$;
+
+-- Money beyond the limit of its card is a declined payment to its owner, with the reason.
+CREATE OR REPLACE FUNCTION publish_late_payment(p_payment payment, p_is_booked boolean, p_is_over boolean)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_body jsonb := jsonb_build_object('attempt', p_payment.attempt, 'amount_minor', p_payment.amount_minor,
+                                       'currency', p_payment.currency);
+BEGIN
+    IF p_is_over THEN
+        PERFORM add_fact(p_payment.show_id, p_payment.number, 'payment.declined',
+                         v_body || jsonb_build_object('reason', p_payment.reason, 'code', p_payment.code));
+    ELSE
+        PERFORM add_fact(p_payment.show_id, p_payment.number, 'payment.late',
+                         v_body || jsonb_build_object('booked', p_is_booked));
+    END IF;
 END $$;
 
 -- One entry of the journal for a payment; lines of nothing are left out.

@@ -52,8 +52,7 @@ class PaymentRequest(Struct, frozen=True, gc=False, kw_only=True):
     method: str
     return_url: str
     salt: str  # keeps keys apart where another installation used the same gateway account
-    card: str = ""  # fingerprint, where the show limits cards
-    card_seats_max: int = 0
+    card: str | None = None  # fingerprint; None: not looked up, empty: the gateway does not know it
 
     @property
     def key(self) -> str:

@@ -1,6 +1,6 @@
 -- name: start
 -- Many holds begin to be paid for: functions.sql.
-SELECT * FROM start_payments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+SELECT * FROM start_payments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: confirm
 SELECT * FROM confirm_payments($1, $2, $3, $4, $5, $6, $7, $8, $9);

@@ -58,6 +58,9 @@ class SagaRunner:
         if self.gateway.name == "none":
             raise GatewayMissing
         started = await self._payments.start(request)
+        if started.outcome == "which_card":  # only shows with a limit per card need the extra call
+            card = await self.gateway.card_fingerprint(request.method) or ""
+            started = await self._payments.start(msgspec.structs.replace(request, card=card))
         if started.outcome != "charge" or started.payment is None:
             return started
         payment = started.payment
@@ -233,13 +236,17 @@ class SagaRunner:
         )
         after = await self._payments.give_back(payment, charge, end)
         metrics.add("payments_total", step=after.step)
+        await self._restore_claim(after)
+        return after
+
+    async def _restore_claim(self, after: Payment) -> None:
+        """On the map a booking that is HELD again has the time that its hold has left."""
         left_ms = after.hold_left_ms + self._config.claim_grace_ms
         what = (
             Settlement("extend", after.claim, left_ms) if left_ms > 0 else Settlement("release", after.claim)
         )
         if after.booking_state is BookingState.HELD:
             await self._holds.update_map(after.show_id, what)
-        return after
 
     async def _release(self, payment: Payment, *, is_sure: bool) -> Payment:
         after = await self._payments.release(payment, is_sure=is_sure, due_ms=WATCH_PAUSES_MS[0])
@@ -252,6 +259,8 @@ class SagaRunner:
         """Book all its seats if they are free on the map and in the ledger; else refund all of its money."""
         if payment.step is not PaymentStep.LATE:
             return payment
+        if payment.code == "card_limit":
+            return await self._return_over_limit(payment)
         after = await self._payments.book_late(payment, may_book=await self._claim_again(payment))
         action: Action = "commit" if after.step is PaymentStep.PAID else "release"
         metrics.add("late_payments_total", end=after.step)
@@ -262,6 +271,13 @@ class SagaRunner:
             BookingState.CONFIRMED,
         ):
             await self._holds.update_map(after.show_id, Settlement(action, after.claim))
+        return after
+
+    async def _return_over_limit(self, payment: Payment) -> Payment:
+        """The card has all the seats it may have: its money goes back, and the hold continues."""
+        after = await self._payments.book_late(payment, may_book=False)
+        metrics.add("payments_over_card_limit_total")
+        await self._restore_claim(after)
         return after
 
     async def _claim_again(self, payment: Payment) -> bool:

@@ -33,11 +33,12 @@ COPIED = [
 
 @dataclass(frozen=True, slots=True)
 class PaymentStart:
-    """`outcome`: charge, same, none, card, or the state the booking is in; payments/functions.sql."""
+    """`outcome`: charge, same, none, which_card, card, or the booking's state; payments/functions.sql."""
 
     outcome: str
     body_hash: int | None  # of the request that was the same
     payment: Payment | None
+    card_seats_max: int | None = None  # the limit of the booking's terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +79,18 @@ class PaymentStore:
             [request.method for request in requests],
             [request.return_url for request in requests],
             [request.card for request in requests],
-            [request.card_seats_max for request in requests],
             self._config.gateway,
             self._config.payment_buffer_s,
             self.lease_ms,
         )
         metrics.observe("pay_batch_size", len(requests))
         return [
-            PaymentStart(row["outcome"], row["hash"], _payment(row["detail"]) if row["detail"] else None)
+            PaymentStart(
+                row["outcome"],
+                row["hash"],
+                _payment(row["detail"]) if row["detail"] else None,
+                card_seats_max=row["card_max"],
+            )
             for row in rows
         ]
 

@@ -31,7 +31,6 @@ class PaidPayment:
     fee_minor: int
     tax_minor: int
     refunds_minor: int  # decided or done
-    card: str | None
 
     @property
     def left_minor(self) -> int:

@@ -66,15 +66,16 @@ BEGIN
     END IF;
 END $$;
 
--- The refund of a payment that arrived late and could not be booked: all of it. The caller has counted it.
-CREATE OR REPLACE FUNCTION add_late_refund(
-    p_show bigint, p_number bigint, p_attempt int, p_amount bigint, p_currency text
+-- The refund of a payment that could not be booked, all of it: it was late, or its card had reached the
+-- limit. The caller has counted it.
+CREATE OR REPLACE FUNCTION return_payment(
+    p_show bigint, p_number bigint, p_attempt int, p_why text, p_amount bigint, p_currency text
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_refund refund;
 BEGIN
     INSERT INTO refund (show_id, number, attempt, id, why, amount_minor)
-    SELECT p_show, p_number, p_attempt, coalesce(max(id), 0) + 1, 'late', p_amount
+    SELECT p_show, p_number, p_attempt, coalesce(max(id), 0) + 1, p_why, p_amount
       FROM refund
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
  RETURNING * INTO v_refund;

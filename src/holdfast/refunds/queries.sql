@@ -7,7 +7,7 @@ SELECT lock_for_refunds($1, $2);
 -- The bookings under their locks, each with the payment that confirmed it. A missing one does not exist.
 SELECT booking.show_id, booking.number, booking.owner_id, booking.state::text AS state, booking.seats,
        booking.prices_minor, booking.currency, payment.attempt, payment.amount_minor, payment.fee_minor,
-       payment.tax_minor, payment.refunds_minor, payment.card
+       payment.tax_minor, payment.refunds_minor
   FROM unnest($1::bigint[], $2::bigint[]) AS a (show_id, number)
   JOIN payable_booking AS booking USING (show_id, number)
   LEFT JOIN LATERAL (SELECT * FROM payment_for_refund AS p
@@ -39,9 +39,6 @@ ORDER BY ord;
 
 -- name: count_owners_down
 SELECT count_owners_down($1, $2, $3);
-
--- name: count_cards_down
-SELECT count_cards_down($1, $2, $3);
 
 -- name: after
 -- The current bookings, which callers get as the response.

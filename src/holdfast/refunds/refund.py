@@ -22,6 +22,7 @@ from holdfast.refunds.errors import NoSuchRefund
 
 # Pauses between two requests to the gateway, by the number of tries.
 PAUSES_MS = (1_000, 2_000, 5_000, 15_000, 60_000, 300_000)
+RETURNED = ("late", "card")  # refunds of money that was never booked: no part of the price of its seats
 NUMBER_DIGITS_MAX = 9  # of an attempt, and of a refund
 
 
@@ -89,7 +90,7 @@ class Refund(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def rule(self) -> str:
-        """By which rule: late, owner, show, admin."""
+        """By which rule: late, card, owner, show, admin."""
         return self.why.partition(":")[0]
 
 
@@ -134,7 +135,7 @@ class RefundQuote(Struct, frozen=True, kw_only=True):
 
 class RefundLine(Struct, frozen=True, kw_only=True):
     refund_id: str
-    why: str  # late, owner, show or admin
+    why: str  # late, card (beyond the limit of its card), owner, show or admin
     amount: int
     currency: str
     state: RefundState
@@ -258,7 +259,7 @@ class RefundPage(Struct, frozen=True, kw_only=True):
     booking_id: str
     reference: str  # of the booking
     show_id: int
-    why: str  # late, owner, show or admin
+    why: str  # late, card (beyond the limit of its card), owner, show or admin
     amount: int
     currency: str
     state: RefundState

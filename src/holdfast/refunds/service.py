@@ -31,6 +31,7 @@ from holdfast.refunds.errors import (
     TicketGiven,
 )
 from holdfast.refunds.refund import (
+    RETURNED,
     Refund,
     RefundDecision,
     RefundQuote,
@@ -280,7 +281,7 @@ class RefundService:
         """Money that went back without seats."""
         key = (booking.show_id, booking.number)
         found = await self._store.refunds_of([key])
-        return sum(one.amount_minor for one in found[key] if not one.seats and one.why != "late")
+        return sum(one.amount_minor for one in found[key] if not one.seats and one.why not in RETURNED)
 
     async def _was_done(self, request: RefundRequest) -> bool:
         key = (request.booking.show_id, request.booking.number)

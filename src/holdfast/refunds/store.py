@@ -277,10 +277,8 @@ async def _write(
     shows = [request.booking.show_id for request, _, _ in decided]
     numbers = [request.booking.number for request, _, _ in decided]
     freed = [len(verdict.freed) for _, verdict, _ in decided]
-    cards = [case.payment.card if case.payment else None for _, _, case in decided]
-    # Counters are the last of all locks, owners before cards, so that two batches cannot deadlock.
+    # Counters are the last of all locks, so that two batches cannot deadlock.
     await tx.execute(Q.count_owners_down, shows, numbers, freed)
-    await tx.execute(Q.count_cards_down, shows, cards, freed)
 
 
 def _row(request: RefundRequest, verdict: RefundVerdict, case: RefundCase) -> tuple[Any, ...]:
@@ -297,7 +295,7 @@ def _row(request: RefundRequest, verdict: RefundVerdict, case: RefundCase) -> tu
 def _case(row: Row) -> RefundCase:
     payment = None
     if row["attempt"] is not None:
-        names = ("attempt", "amount_minor", "fee_minor", "tax_minor", "refunds_minor", "card")
+        names = ("attempt", "amount_minor", "fee_minor", "tax_minor", "refunds_minor")
         payment = PaidPayment(*(row[name] for name in names))
     state = BookingState(row["state"])
     return RefundCase(state, tuple(row["seats"]), tuple(row["prices_minor"]), payment, {})

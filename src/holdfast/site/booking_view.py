@@ -39,11 +39,22 @@ DISPLAY_STATES = {
 }
 
 # Why a hold has its time again, by the step in which its latest payment ended.
-NOT_PAID = {PaymentStep.DECLINED: "declined", PaymentStep.CALLED_OFF: "called_off"}
+NOT_PAID = {
+    PaymentStep.DECLINED: "declined",
+    PaymentStep.CALLED_OFF: "called_off",
+    PaymentStep.RETURNED: "declined",  # its card had reached the show's limit
+}
 
 # Declines that we have words for; of another one the gateway's own sentence is shown.
 TRANSLATED_DECLINES = frozenset(
-    {"card_declined", "insufficient_funds", "expired_card", "authentication_failed", "incorrect_cvc"}
+    {
+        "card_declined",
+        "insufficient_funds",
+        "expired_card",
+        "authentication_failed",
+        "incorrect_cvc",
+        "card_limit",
+    }
 )
 
 

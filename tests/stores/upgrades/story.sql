@@ -59,7 +59,7 @@ BEGIN
     FOREACH k IN ARRAY '{1,2,6}'::int[] LOOP
         PERFORM start_payments(
             '{1}', ARRAY[n[k]], (SELECT array_agg(owner_id) FROM booking WHERE number = n[k]),
-            ARRAY['p' || k], '{1}', ARRAY['key' || k], '{tok}', '{""}', ARRAY['card' || k], '{8}',
+            ARRAY['p' || k], '{1}', ARRAY['key' || k], '{tok}', '{""}', ARRAY['card' || k],
             'sandbox', 60, 1000);
     END LOOP;
     PERFORM expire_payments('{1}', ARRAY[n[6]], '{1}', 'watch', 1000);
@@ -70,7 +70,6 @@ BEGIN
     PERFORM record_refund(1, n[1], 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'EUR', '', 2, 1000);
     PERFORM record_refund(1, n[2], 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'EUR', '', 3, 1000);
     PERFORM count_owners_down('{1,1}', ARRAY[n[1], n[2]], '{1,1}');
-    PERFORM count_cards_down('{1,1}', '{card1,card2}', '{1,1}');
     PERFORM settle_refund(1, r.number, r.attempt, r.id, 'done', 'refund' || r.number, NULL, NULL)
        FROM (SELECT * FROM refund ORDER BY number) AS r;
     PERFORM block_seats(1, '{7}', 'House seats', 1);

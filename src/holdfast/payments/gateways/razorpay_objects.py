@@ -35,6 +35,12 @@ class RazorpayPayment(msgspec.Struct):
     order_id: str | None = None
     captured: bool = False
     amount_refunded: int = 0
+    vpa: str | None = None  # the payer's UPI address
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of the UPI address, for limits per card. Of a card Razorpay has nothing that stays the same."""
+        return hashlib.sha256(self.vpa.lower().encode()).hexdigest()[:32] if self.vpa else None
 
 
 class RazorpayPaymentList(msgspec.Struct):
@@ -108,6 +114,7 @@ def build_charge(order: RazorpayOrder, payments: Sequence[RazorpayPayment]) -> C
             amount_minor=payment.amount,
             currency=payment.currency.upper(),
             refunded_minor=payment.amount_refunded,
+            card=payment.fingerprint,
         )
     if order.is_called_off:
         reason = "The payment was cancelled."
