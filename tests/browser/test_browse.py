@@ -93,7 +93,7 @@ async def test_suggestions_are_used_from_the_keyboard(page: Page, programme: Pro
     await field.fill("silver")
 
     options = page.get_by_role("option")
-    await expect(options).to_have_count(1)
+    await expect(options).to_have_count(2)  # the event, and all results
     await expect(field).to_have_attribute("aria-expanded", "true")
     await expect(page.locator(".masthead [role=status]")).to_have_text("Suggestions: 1")
     await field.press("Escape")
@@ -115,7 +115,7 @@ async def test_arrow_keys_cycle_through_suggestions_and_back_to_the_typed_text(
     field = page.get_by_role("combobox")
     await field.fill("hour")
     options = page.get_by_role("option")
-    await expect(options).to_have_count(3)
+    await expect(options).to_have_count(4)
 
     await field.press("ArrowUp")
 
@@ -124,6 +124,22 @@ async def test_arrow_keys_cycle_through_suggestions_and_back_to_the_typed_text(
     await expect(field).not_to_have_attribute("aria-activedescendant", re.compile("."))
     await field.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_have_text("“hour”")
+
+
+async def test_suggestions_forgive_a_typo_and_lead_to_all_results(page: Page, programme: Programme) -> None:
+    await page.goto("/")
+    field = page.get_by_role("combobox")
+    await field.fill("goldn howr")
+
+    options = page.get_by_role("option")
+    await expect(options).to_have_count(2)
+    await expect(options.first).to_contain_text("Golden Hour")
+    await expect(options.first).to_contain_text(re.compile(r"Film · \w{3}, [\w ]+"))
+    await expect(options.last).to_have_text("See all results for “goldn howr”")
+    await options.last.click()
+
+    await expect(page.get_by_role("heading", level=1)).to_have_text("“goldn howr”")
+    await expect(page.get_by_role("heading", name="Golden Hour")).to_be_visible()
 
 
 async def test_only_the_last_of_many_questions_is_answered(page: Page, programme: Programme) -> None:
@@ -135,7 +151,7 @@ async def test_only_the_last_of_many_questions_is_answered(page: Page, programme
 
     await page.get_by_role("combobox").press_sequentially("golden hour", delay=5)
 
-    await expect(page.get_by_role("option")).to_have_count(1)
+    await expect(page.get_by_role("option")).to_have_count(2)
     assert len(requested) < len("golden hour")
     assert requested[-1].endswith("q=golden+hour")
 

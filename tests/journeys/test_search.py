@@ -213,7 +213,42 @@ async def test_suggestions_match_the_typed_text(
     assert [event["event_id"] for event in page["events"]] == [show["event_id"]]
     assert [venue["venue_id"] for venue in places["venues"]] == [stage.venue_id]
     assert "Testpur" in {city["name"] for city in cities["cities"]}
-    assert nothing == {"events": [], "venues": [], "cities": []}
+    assert nothing == {"q_used": None, "events": [], "venues": [], "cities": []}
+
+
+async def test_suggestions_forgive_what_search_forgives(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
+) -> None:
+    word = "".join(random.choices("bcdfgklmnprst", k=12))
+    show = await add_show(app, organiser, stage, title=f"Quiet {word}")
+    await organiser.send("PATCH", f"/venues/{stage.venue_id}", {"name": f"{word[::-1]} Rooms"})
+    await index_event(app, show["event_id"])
+    misspelt, swapped = word[:4] + word[5:], word[:3] + word[4] + word[3] + word[5:]
+
+    for typed in (misspelt, swapped, f"quiet {misspelt}", f"quite {misspelt}", misspelt[:-1]):
+        page = (await api.get(f"{API}/search/suggestions", params={"q": typed})).json()
+        assert [event["event_id"] for event in page["events"]] == [show["event_id"]], typed
+        assert word in page["q_used"], typed
+    venue = (await api.get(f"{API}/search/suggestions", params={"q": misspelt[::-1]})).json()
+    strange = (await api.get(f"{API}/search/suggestions", params={"q": "zzxxqqvvww"})).json()
+
+    assert [found["venue_id"] for found in venue["venues"]] == [stage.venue_id]
+    assert strange == {"q_used": None, "events": [], "venues": [], "cities": []}
+
+
+async def test_a_suggested_event_has_the_day_of_its_next_show(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
+) -> None:
+    word = "".join(random.choices("bcdfgklmnprst", k=12))
+    half_past_midnight = datetime.fromisoformat("2031-05-01T00:30:00+05:30")  # April in UTC
+    show = await add_show(app, organiser, stage, at=half_past_midnight, title=word)
+    later = show_of(stage, event_id=show["event_id"], starts_at="2031-06-01T20:00:00+05:30")
+    await organiser.create("/shows", later)
+    await index_event(app, show["event_id"])
+
+    page = (await api.get(f"{API}/search/suggestions", params={"q": word[:8]})).json()
+
+    assert [event["next_date"] for event in page["events"]] == ["2031-05-01"]
 
 
 async def test_an_answer_that_is_known_is_not_sent_again(

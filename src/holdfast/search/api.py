@@ -1,14 +1,22 @@
 """GET /search and its suggestions: public, and never reads locks (R2, R4)."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.catalogue import City, Kind, NoSuchCity, load_event_cards, load_show_rows
 from holdfast.search.errors import NoSuchPostalCode, PageTooDeep, SearchTooSlow
-from holdfast.search.query import EventSearchQuery, ParsedQuery, Point, Search, SuggestionsQuery, parse_search
+from holdfast.search.query import (
+    WORDS_MAX,
+    EventSearchQuery,
+    ParsedQuery,
+    Point,
+    Search,
+    SuggestionsQuery,
+    parse_search,
+)
 from holdfast.search.results import (
     Nearby,
     SearchPage,
@@ -71,11 +79,14 @@ async def search_events(request: Request) -> Response:
     refusals=(SearchTooSlow,),
 )
 async def get_search_suggestions(request: Request) -> Response:
-    """Events, venues and cities that match an incomplete query."""
+    """Events, venues and cities that match an incomplete query.
+
+    If nothing matches, misspelt words are corrected as search corrects them (`q_used`).
+    """
     app, suggestions_query = get_app(request), query(SuggestionsQuery, request)
 
     async def load() -> SuggestionsPage:
-        words = split_words(suggestions_query.q)
+        words = split_words(suggestions_query.q)[:WORDS_MAX]
         return await _load_suggestions(app, words, suggestions_query.size) if words else _no_suggestions()
 
     return await respond_cached(request, ("suggestions", suggestions_query), load)
@@ -137,10 +148,31 @@ async def _load_suggestions(app: "App", words: list[str], size: int) -> Suggesti
         for city in cities
         if " ".join(split_words(city.name)).startswith(" ".join(words))
     ]
+    if not (events or venues or beginning):
+        return await _load_corrected_suggestions(app, tuple(words), size)
+    return _suggestions(events, venues, beginning[:PLACES_SUGGESTED_MAX])
+
+
+async def _load_corrected_suggestions(app: "App", words: tuple[str, ...], size: int) -> SuggestionsPage:
+    """What search itself would find for misspelt words."""
+    parsed: ParsedQuery = await app.search.interpret(words)
+    if parsed.has_no_match or parsed.words == words:
+        return _no_suggestions()
+    events, venues = await asyncio.gather(
+        app.search.corrected_events(parsed, size),
+        app.search.suggested_venues(parsed.words, PLACES_SUGGESTED_MAX),
+    )
+    return _suggestions(events, venues, [], " ".join(parsed.words))
+
+
+def _suggestions(
+    events: list[Any], venues: list[Any], cities: list[SuggestedCity], q_used: str | None = None
+) -> SuggestionsPage:
     return SuggestionsPage(
+        q_used=q_used,
         events=[SuggestedEvent(**{**row, "kind": Kind(row["kind"])}) for row in events],
         venues=[SuggestedVenue(**row) for row in venues],
-        cities=beginning[:PLACES_SUGGESTED_MAX],
+        cities=cities,
     )
 
 

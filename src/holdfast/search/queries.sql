@@ -233,19 +233,19 @@ ORDER BY uses DESC, word
 -- name: events_suggested
 -- Few events match: read all of them and return the most popular.
 WITH found AS MATERIALIZED (
-    SELECT event_id, title, kind, cities, unpopular
+    SELECT event_id, title, kind, cities, dates[1] AS next_date, unpopular
       FROM listing
      WHERE brief @@ $1::text::tsquery
        AND ends_at > now()
 )
-  SELECT event_id, title, kind, cities
+  SELECT event_id, title, kind, cities, next_date
     FROM found
 ORDER BY unpopular, event_id
    LIMIT $2;
 
 -- name: common_events_suggested
 -- Many events match: read in order of popularity until there are enough.
-  SELECT event_id, title, kind, cities
+  SELECT event_id, title, kind, cities, dates[1] AS next_date
     FROM listing
    WHERE brief @@ $1::text::tsquery
      AND ends_at > now()

@@ -93,6 +93,7 @@ class SuggestedEvent(Struct, frozen=True, kw_only=True):
     title: str
     kind: Kind
     cities: list[str]
+    next_date: date  # of its next show, where that takes place
 
 
 class SuggestedVenue(Struct, frozen=True, kw_only=True):
@@ -107,6 +108,9 @@ class SuggestedCity(Struct, frozen=True, kw_only=True):
 
 
 class SuggestionsPage(Struct, frozen=True, kw_only=True):
+    """`q_used`: the words that were used instead, if the text as typed had no match."""
+
+    q_used: str | None = None
     events: list[SuggestedEvent]
     venues: list[SuggestedVenue]
     cities: list[SuggestedCity]

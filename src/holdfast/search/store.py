@@ -263,6 +263,11 @@ class SearchStore:
         query = " & ".join([*(match_any([word]) for word in whole), f"({match_any(completed, 'AB')})"])
         return await self._fetch(Q.events_suggested, query, limit)
 
+    async def corrected_events(self, parsed: ParsedQuery, limit: int) -> list[Any]:
+        """The most popular events that match the corrected query."""
+        sql = Q.common_events_suggested if parsed.is_common else Q.events_suggested
+        return await self._fetch(sql, parsed.query, limit)
+
     async def suggested_venues(self, words: Sequence[str], limit: int) -> list[Any]:
         return await self._fetch(Q.venues_suggested, match_all(words), limit)
 

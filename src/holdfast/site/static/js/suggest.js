@@ -2,7 +2,7 @@
 const PAUSE_MS = 120;
 
 for (const input of document.querySelectorAll("input[data-suggest]")) {
-  const { suggest, name, count, ...kinds } = input.dataset;
+  const { suggest, name, count, all, ...kinds } = input.dataset;
   const list = Object.assign(document.createElement("ul"), { id: `${input.id}-list`, className: "suggest" });
   const counter = Object.assign(document.createElement("span"), { className: "unseen" });
   let at = -1, timer = 0, asking = null, shown = "";
@@ -38,26 +38,32 @@ for (const input of document.querySelectorAll("input[data-suggest]")) {
     item.append(text, " ", sort);
     return item;
   };
-  const show = (found) => {
-    const all = [
-      ...found.events.map((one) => [`/events/${one.event_id}`, one.title, kinds[one.kind]]),
+  // A day at its venue: formatted as UTC, so that the reader's own zone does not move it.
+  const days = new Intl.DateTimeFormat(document.documentElement.lang,
+    { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" });
+  const event = (one) => `${kinds[one.kind]} · ${days.format(new Date(one.next_date))}`;
+  const show = (found, q) => {
+    const places = [
+      ...found.events.map((one) => [`/events/${one.event_id}`, one.title, event(one)]),
       ...found.venues.map((one) => [`/venues/${one.venue_id}`, one.name, kinds.venue]),
       ...found.cities.map((one) => [`/?city=${one.slug}`, one.name, kinds.city]),
     ];
-    list.replaceChildren(...all.map(option));
+    const results = option([`/find?${new URLSearchParams({ q })}`, all.replace("#", () => q), ""], places.length);
+    results.className = "suggest-all";
+    list.replaceChildren(...places.map(option), results);
     at = -1;
-    open(all.length > 0);
-    counter.textContent = count.replace("#", all.length);
+    open(true);
+    counter.textContent = count.replace("#", places.length);
   };
   const ask = async () => {
     const q = input.value.trim();
     asking?.abort();
     if (!q) { shown = ""; open(false); counter.textContent = ""; return; }
-    if (q === shown) { open(list.children.length > 0); return; }
+    if (q === shown) { open(true); return; }
     asking = new AbortController();
     try {
       const answer = await fetch(`${suggest}?${new URLSearchParams({ q })}`, { signal: asking.signal });
-      if (answer.ok) { shown = q; show(await answer.json()); }
+      if (answer.ok) { shown = q; show(await answer.json(), q); }
     } catch (error) {
       if (error.name !== "AbortError") open(false); // away from the network: the form still works
     }
