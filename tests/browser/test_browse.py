@@ -142,6 +142,24 @@ async def test_suggestions_forgive_a_typo_and_lead_to_all_results(page: Page, pr
     await expect(page.get_by_role("heading", name="Golden Hour")).to_be_visible()
 
 
+@pytest.mark.parametrize("language", ["en", "de", "hi"])
+async def test_the_name_of_a_day_keeps_clear_of_the_edges_of_its_tile(
+    page: Page, programme: Programme, language: str
+) -> None:
+    await page.set_extra_http_headers({"Accept-Language": language})
+    await page.goto(f"/events/{programme.events['Silver Hour']}")
+
+    gaps = await page.locator(".days a").evaluate_all("""tiles => tiles.map(tile => {
+      const words = document.createRange();
+      words.selectNodeContents(tile.querySelector(".days-week"));
+      const [inner, outer] = [words.getBoundingClientRect(), tile.getBoundingClientRect()];
+      return Math.min(inner.left - outer.left, outer.right - inner.right);
+    })""")
+
+    assert len(gaps) > 7
+    assert min(gaps) >= 8
+
+
 async def test_only_the_last_of_many_questions_is_answered(page: Page, programme: Programme) -> None:
     requested: list[str] = []
     page.on(

@@ -1,4 +1,4 @@
-"""Halls to try things in: a cinema, a concert hall, a club and a stadium.
+"""Halls to try things in: a cinema, a studio, a concert hall, a club and a stadium.
 
 Metres, with the stage or screen at the top. Rows have even stretches between aisles, so that pairs fill them.
 
@@ -83,6 +83,12 @@ def village_cinema(name: str = "Village cinema") -> LayoutBody:
         ],
         shapes=[ShapeBody([(-5.5, -3.2), (5.5, -3.2), (5.2, -2.9), (-5.2, -2.9)], "Screen", "#404040")],
     )
+
+
+def studio(name: str = "Studio") -> LayoutBody:
+    """The seats of the cinema before a low stage, for chamber music."""
+    stage = ShapeBody([(-5.0, -3.6), (5.0, -3.6), (5.0, -1.6), (-5.0, -1.6)], "Stage", "#C9B79C")
+    return msgspec.structs.replace(village_cinema(name), shapes=[stage])
 
 
 def concert_hall(name: str = "Concert hall") -> LayoutBody:

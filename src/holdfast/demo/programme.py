@@ -135,7 +135,7 @@ VENUES = (
         "400018",
         19.0118,
         72.8153,
-        (("Great Hall", "theatre"), ("Studio", "cinema")),
+        (("Great Hall", "theatre"), ("Studio", "studio")),
     ),
     DemoVenue(
         "mumbai",

@@ -18,7 +18,7 @@ from holdfast.accounts import NewAccount
 from holdfast.bookings import Booking, Opening
 from holdfast.catalogue.event import Kind, Times
 from holdfast.catalogue.store import store_layout
-from holdfast.demo.halls import club, concert_hall, stadium, village_cinema
+from holdfast.demo.halls import club, concert_hall, stadium, studio, village_cinema
 from holdfast.demo.programme import (
     CITIES,
     CITY,
@@ -55,7 +55,13 @@ if TYPE_CHECKING:
 Q = Queries("holdfast.demo")
 Progress = Callable[[str, int, int], None]  # what, done, of how many
 
-LAYOUTS = {"cinema": village_cinema, "theatre": concert_hall, "club": club, "stadium": stadium}
+LAYOUTS = {
+    "cinema": village_cinema,
+    "studio": studio,
+    "theatre": concert_hall,
+    "club": club,
+    "stadium": stadium,
+}
 PASSWORD = "hold-fast-demo"
 ACCOUNTS = (
     ("fan@holdfast.example", "Frida Fan", Role.FAN),

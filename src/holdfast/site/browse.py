@@ -1,7 +1,6 @@
 """Home, event and venue pages and the choice of a city. Public, cached, apart from the sale (R3, R4)."""
 
 import math
-from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from holdfast.search import EventSearchQuery, SearchTooSlow, Sort, load_search_p
 from holdfast.site.cookies import CITY, get_city, safe_path
 from holdfast.site.crawlers import ROUTES as CRAWLERS
 from holdfast.site.crawlers import build_json_ld, home_url
+from holdfast.site.i18n import format_address
 from holdfast.site.pages import (
     clear_cookie_header,
     get_localiser,
@@ -213,21 +213,20 @@ async def get_venue(request: Request) -> Response:
         days, chosen = venue_days(venue, day)
         shows = [show for show in venue.shows if show.local_date == chosen]
         events = await app.catalogue.events(list({show.event_id for show in shows}))
+        city = next((each for each in await app.catalogue.cities() if each.slug == venue.city), None)
         return build_template_context(l10n, datetime.now(UTC)) | {
             "venue": venue,
             "days": days,
             "chosen": chosen,
             "bill": group_by_event(shows),
             "events": events,
-            "city_names": await _city_names(app),
+            "city_name": city.name if city else venue.city,
+            "country": city.country if city else "",
+            "format_address": format_address,
             "home": home,
         }
 
     return await render_public_page(request, "browse/venue.html", (day, home), make)
-
-
-async def _city_names(app: "App") -> Mapping[str, str]:
-    return {city.slug: city.name for city in await app.catalogue.cities()}
 
 
 ROUTES = (*routes.all, *FOUND, *CRAWLERS)

@@ -145,6 +145,38 @@ def country_name(code: str, locale: str) -> str:
     return str(_parsed(locale).territories.get(code, code))
 
 
+# Countries that write the postal code after the city: London SE1 9PD, but 10115 Berlin.
+POSTAL_CODE_LAST = {
+    "AU",
+    "BD",
+    "CA",
+    "GB",
+    "GG",
+    "HK",
+    "IE",
+    "IM",
+    "IN",
+    "JE",
+    "JP",
+    "LK",
+    "MT",
+    "NG",
+    "NZ",
+    "PK",
+    "SG",
+    "TH",
+    "TW",
+    "US",
+    "ZA",
+}
+
+
+def format_address(street: str, postal_code: str, city: str, country: str) -> str:
+    """On one line, in the order of the venue's country, whatever the reader's language."""
+    town = (city, postal_code) if country in POSTAL_CODE_LAST else (postal_code, city)
+    return ", ".join(filter(None, (street, " ".join(filter(None, town)))))
+
+
 def genre_name(written: str, l10n: Localiser) -> str:
     """The usual genres in the reader's language; an organiser's own word as it is written."""
     name = f"genres.{written.casefold().replace(' ', '_').replace('-', '_')}"
