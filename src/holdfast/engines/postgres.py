@@ -102,7 +102,7 @@ class Postgres:
     ) -> None:
         """`settings`: of the server, for these connections alone."""
         self._url = url
-        self._settings = {"application_name": "holdfast", "jit": "off", **(settings or {})}
+        self._settings = {"jit": "off", **(settings or {})}
         self._pool_max = pool_max
         self._timeout_s = timeout_s
         self._pool: asyncpg.Pool | None = None
@@ -132,6 +132,11 @@ class Postgres:
             raise EngineDown("ledger") from error
         try:
             yield connection
+        except asyncpg.ReadOnlySQLTransactionError as error:
+            # A demoted primary. Behind a virtual address a new connection reaches the new one.
+            connection.terminate()
+            await pool.expire_connections()
+            raise EngineDown("ledger", unknown=True) from error
         except LOST as error:
             raise EngineDown("ledger", unknown=True) from error
         finally:
@@ -193,11 +198,15 @@ class Postgres:
                 command_timeout=self._timeout_s,
                 max_inactive_connection_lifetime=60,
                 reset=_nothing_to_reset,
-                server_settings=self._settings,
+                server_settings={"application_name": "holdfast"},
+                init=self._set_session,
             )
         except (*LOST, asyncpg.PostgresError) as error:
             self._down_until = time.monotonic() + DOWN_FOR_S
             raise EngineDown("ledger") from error
+
+    async def _set_session(self, connection: asyncpg.Connection) -> None:
+        await connection.execute(Q.set_session, list(self._settings), list(self._settings.values()))
 
     async def _give_back(self, pool: asyncpg.Pool, connection: "PooledConnection") -> None:
         try:

@@ -62,6 +62,15 @@ SELECT current_setting('server_version')     AS version,
 -- name: ledger_clock
 SELECT extract(epoch FROM clock_timestamp())::float8;
 
+-- name: server_process
+-- The process that serves this very statement: behind a pooler it may be another one each time.
+SELECT pg_backend_pid();
+
+-- name: set_session
+-- After connecting and not as startup parameters: PgBouncer refuses those that it does not know.
+SELECT set_config(input.name, input.value, false)
+  FROM unnest($1::text[], $2::text[]) AS input (name, value);
+
 -- name: use_fresh_plans
 -- For the rest of the transaction: no plan that was made when a table was smaller.
 SET LOCAL plan_cache_mode = force_custom_plan;

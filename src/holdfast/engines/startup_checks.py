@@ -15,6 +15,9 @@ Q = Queries("holdfast.engines")
 ANSWER_WITHIN_S = 5.0
 POSTGRES_MAJORS = range(15, 19)
 REDIS_OLDEST = (6, 2)
+PROBES = 3  # statements after which a shared connection has shown itself
+# What a server connection says that another client has prepared statements on.
+SHARED = (asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +28,51 @@ class EngineFacts:
 
 
 async def connect(database_url: str) -> asyncpg.Connection:
-    """A connection to the ledger, or a Trouble that says why not."""
+    """A connection to the ledger, or an OperatorError that says why not."""
+    connection = await _connect(database_url)
+    if await _is_pooled(connection) and await _shares_sessions(connection, database_url):
+        connection.terminate()
+        raise OperatorError(
+            "PostgreSQL is behind a pooler that shares a connection between clients, which breaks prepared "
+            "statements and session locks: set pool_mode = session in PgBouncer, or connect without it"
+        )
+    return connection
+
+
+async def _is_pooled(connection: asyncpg.Connection) -> bool:
+    """A pooler names a process id of its own, which is not that of the server process."""
+    try:
+        return int(await connection.fetchval(Q.server_process)) != connection.get_server_pid()
+    except SHARED:
+        return True
+
+
+async def _shares_sessions(connection: asyncpg.Connection, database_url: str) -> bool:
+    """Two clients with a session each have a server process each, and each stays with its own."""
+    second = await _connect(database_url)
+    try:
+        seen = [
+            {int(await one.fetchval(Q.server_process)) for _ in range(PROBES)} for one in (connection, second)
+        ]
+    except SHARED:
+        return True
+    finally:
+        second.terminate()
+    return any(len(processes) > 1 for processes in seen) or seen[0] == seen[1]
+
+
+async def _connect(database_url: str) -> asyncpg.Connection:
     try:
         return await asyncpg.connect(database_url, timeout=ANSWER_WITHIN_S, command_timeout=None)
     except (ValueError, asyncpg.ClientConfigurationError, asyncpg.InterfaceError) as error:
         raise OperatorError(f"HOLDFAST_DATABASE_URL cannot be parsed: {_line(error)}") from None
     except asyncpg.InvalidCatalogNameError as error:
         raise OperatorError(f"PostgreSQL: {_line(error)}; make it with `createdb`") from None
+    except asyncpg.ProtocolViolationError as error:
+        raise OperatorError(
+            f"PgBouncer refused us: {_line(error)}; take it out of HOLDFAST_DATABASE_URL or list it in "
+            "ignore_startup_parameters of PgBouncer"
+        ) from None
     except asyncpg.PostgresError as error:
         raise OperatorError(f"PostgreSQL refused us: {_line(error)}; look at HOLDFAST_DATABASE_URL") from None
     except (OSError, TimeoutError) as error:
@@ -76,9 +117,7 @@ async def holds_facts(redis_url: str) -> EngineFacts:
         raise OperatorError(f"HOLDFAST_REDIS_URL cannot be parsed: {_line(error)}") from None
     try:
         found = await client.info("everything")
-        before = time.time()
-        seconds, micros = await client.time()
-        ahead_s = seconds + micros / 1e6 - (before + time.time()) / 2
+        ahead_s = 0.0 if _is_sentinel(found) else await _ahead_s(client)
     except (AuthenticationError, NoPermissionError) as error:
         raise OperatorError(f"Redis refused us: {_line(error)}; look at HOLDFAST_REDIS_URL") from None
     except (RedisError, OSError, TimeoutError) as error:
@@ -90,8 +129,28 @@ async def holds_facts(redis_url: str) -> EngineFacts:
     return EngineFacts(_redis_name(found), find_redis_faults(found), ahead_s)
 
 
+async def _ahead_s(client: Redis) -> float:
+    before = time.time()
+    seconds, micros = await client.time()
+    return float(seconds + micros / 1e6 - (before + time.time()) / 2)
+
+
+def _is_sentinel(found: dict[str, Any]) -> bool:
+    return "sentinel" in (found.get("redis_mode"), found.get("server_mode"))
+
+
 def find_redis_faults(found: dict[str, Any]) -> tuple[str, ...]:
+    if _is_sentinel(found):
+        return (
+            "this is a Sentinel, not a Redis server: point HOLDFAST_REDIS_URL to an address that follows the "
+            "primary, such as a virtual IP or HAProxy",
+        )
     faults = []
+    if int(found.get("cluster_enabled", 0)):
+        faults.append(
+            "this Redis is a node of a Redis Cluster (cluster_enabled:1), which is not supported: "
+            "use one primary without cluster mode"
+        )
     version = str(found["redis_version"])
     if tuple(int(part) for part in version.split(".")[:2]) < REDIS_OLDEST:
         faults.append(f"Redis {version} is too old: use Redis 6.2 or newer, or Valkey")

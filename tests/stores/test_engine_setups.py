@@ -1,0 +1,110 @@
+"""Engines behind poolers, in clusters and after a failover: used correctly, or refused with the remedy."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.config import Config
+from holdfast.engines.embedded.binaries import find_valkey
+from holdfast.engines.errors import EngineDown, OperatorError
+from holdfast.engines.migrate import plan
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.startup_checks import connect, holds_facts
+from tests.fakes.pgbouncer import pgbouncer
+from tests.support.wait import until
+
+
+@asynccontextmanager
+async def a_valkey(folder: Path, *options: str) -> AsyncIterator[str]:
+    """The address of a Valkey with these options, which `holds_facts` can ask."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = folder / "valkey.conf"
+    settings.write_text(f"port {port}\nbind 127.0.0.1\nsave ''\ndir {folder}\n")
+    process = await asyncio.create_subprocess_exec(
+        str(find_valkey().path), str(settings), *options, stdout=asyncio.subprocess.DEVNULL
+    )
+
+    async def answers() -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    try:
+        await until(answers)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+class TestRedis:
+    async def test_a_cluster_is_refused_with_the_remedy(self, tmp_path: Path) -> None:
+        """Its nodes would answer MOVED to most commands: sign-in and maps would fail."""
+        async with a_valkey(tmp_path, "--cluster-enabled", "yes") as url:
+            facts = await holds_facts(url)
+
+        assert any("cluster_enabled" in fault and "without cluster mode" in fault for fault in facts.faults)
+
+    async def test_a_sentinel_is_refused_with_the_remedy(self, tmp_path: Path) -> None:
+        async with a_valkey(tmp_path, "--sentinel") as url:
+            facts = await holds_facts(url)
+
+        assert any("Sentinel" in fault and "follows the primary" in fault for fault in facts.faults)
+
+
+class TestPgBouncer:
+    async def test_transaction_mode_is_refused_with_the_remedy(self, config: Config) -> None:
+        async with pgbouncer(config.database_url, mode="transaction") as url:
+            for _ in range(2):  # the second meets prepared statements that the first has left behind
+                with pytest.raises(OperatorError, match="pool_mode = session"):
+                    await connect(url)
+
+    async def test_session_mode_needs_no_setting_of_the_pooler(self, config: Config) -> None:
+        """PgBouncer refuses unknown startup parameters, so ours are set after connecting."""
+        async with pgbouncer(config.database_url, mode="session") as url:
+            connection = await connect(url)
+            assert await plan(connection) == []
+            await connection.close()
+            postgres = Postgres(url, pool_max=2, timeout_s=5, settings={"work_mem": "7MB"})
+            try:
+                settings = "SELECT current_setting('jit'), current_setting('work_mem')"
+                assert tuple(await postgres.fetchrow(settings) or ()) == ("off", "7MB")
+            finally:
+                await postgres.close()
+
+    async def test_a_refused_startup_parameter_is_explained(self, config: Config) -> None:
+        async with pgbouncer(config.database_url, mode="session") as url:
+            with pytest.raises(OperatorError, match=r"startup parameter: geqo.*ignore_startup_parameters"):
+                await connect(f"{url}?geqo=off")
+
+
+async def test_connections_to_a_demoted_server_are_not_used_again(config: Config) -> None:
+    """Behind a virtual address, a pool would otherwise stay on the old primary, which only reads."""
+    postgres = Postgres(config.database_url, pool_max=2, timeout_s=5)
+    try:
+        async with postgres.lease() as one, postgres.lease() as two:
+            demoted = set()
+            for connection in (one, two):
+                demoted.add(await connection.fetchval("SELECT pg_backend_pid()"))
+                await connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+
+        with pytest.raises(EngineDown):
+            await postgres.execute("CREATE TABLE never (n int)")
+
+        async with postgres.lease() as one, postgres.lease() as two:
+            used = {
+                await one.fetchval("SELECT pg_backend_pid()"),
+                await two.fetchval("SELECT pg_backend_pid()"),
+            }
+        assert not used & demoted
+    finally:
+        await postgres.close()
