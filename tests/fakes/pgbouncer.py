@@ -9,6 +9,8 @@ hold it only while a transaction is open: prepared statements of one client meet
 
 import asyncio
 import struct
+from asyncio import StreamReader as Reader
+from asyncio import StreamWriter as Writer
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import parse_qs, urlsplit
@@ -18,8 +20,6 @@ TRACKED |= {"standard_conforming_strings"}
 SSL_REQUEST, PROTOCOL = 80877103, 196608
 READY_AND_IDLE = b"Z" + struct.pack("!I", 5) + b"I"
 MADE_UP_KEY = b"K" + struct.pack("!III", 12, 0x7FFF0001, 7)
-
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 
 
 class Server:
