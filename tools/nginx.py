@@ -22,7 +22,7 @@ CERTIFICATE = f"/etc/letsencrypt/live/{NAME}/fullchain.pem"
 KEY = f"/etc/letsencrypt/live/{NAME}/privkey.pem"
 TLS_BLOCK = re.compile(r"^ *#: with TLS\n.*?^ *#: end\n", re.MULTILINE | re.DOTALL)
 TLS_LINES = re.compile(r"^ *(?:ssl_\w+ .*|add_header Strict-Transport-Security .*)\n", re.MULTILINE)
-FOLDERS = ("/var/cache/nginx", "/var/log/nginx", "/run")
+FOLDERS = ("/var/lib/nginx", "/var/log/nginx", "/run")
 
 
 @dataclass(frozen=True, kw_only=True)
