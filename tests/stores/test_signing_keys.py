@@ -53,6 +53,20 @@ async def test_a_key_is_rotated_without_refusing_any_session(apart: Offices, ema
     assert is_let_in(there, again)
 
 
+async def test_a_leaked_key_is_revoked_and_sessions_continue(apart: Offices, email: str) -> None:
+    here, there = await apart.open(), await apart.open()
+    ann = await signed_up(here, email)
+    assert is_let_in(there, ann)
+
+    await here.rotate_key(revoke=True)
+    await there.catch_up()
+
+    assert not is_let_in(here, ann)
+    assert not is_let_in(there, ann)
+    again = await here.refresh(ann.refresh_token)
+    assert is_let_in(there, again)
+
+
 async def test_a_test_may_sign_tokens_itself(people: Accounts, email: str) -> None:
     [account_id] = await people.add_many([NewAccount(email, "Storm")])
     caller = Caller(account_id, Role.FAN, session_id=0)

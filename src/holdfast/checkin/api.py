@@ -215,7 +215,8 @@ def _passes(request: Request) -> Passes:
 
 async def _keys(request: Request) -> dict[str, str]:
     keys = await get_app(request).tickets.keys()
-    return {str(key.key_id): b64encode(key.public).decode() for key in keys.values()}
+    good = [key for key in keys.values() if not key.is_revoked]
+    return {str(key.key_id): b64encode(key.public).decode() for key in good}
 
 
 def _place(text: str) -> tuple[int, int]:

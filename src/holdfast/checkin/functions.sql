@@ -66,12 +66,15 @@ BEGIN
     END IF;
 END $$;
 
--- One scan at a gate that is online. p_serial NULL: the code is not valid. p_edition NULL: found by
--- hand. No row: no pass. The same scan again gets the first answer again; a row without an id: the device has
--- used this scan id for another ticket, and the answer to that one must not admit anybody here.
--- The lock of the ticket decides between two gates that scan it at once: the second sees what the first did.
+-- One scan at a gate that is online. p_serial NULL: the code is not valid. p_edition NULL: found by hand.
+-- p_key: which key signed the code. No row: no pass. The same scan again gets the first answer again; a row
+-- without an id: the device has used this scan id for another ticket, and the answer to that one must not
+-- admit anybody here. The lock of the ticket decides between two gates that scan it at once: the second sees
+-- what the first did.
+DROP FUNCTION IF EXISTS check_in_now(bigint, text, text, bigint, bigint, int, int);
 CREATE OR REPLACE FUNCTION check_in_now(
-    p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition int, p_binding int
+    p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition int, p_binding int,
+    p_key int DEFAULT NULL
 ) RETURNS TABLE (check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamptz,
                  seat int, number bigint, first_at timestamptz, first_gate text)
 LANGUAGE plpgsql AS $$
@@ -98,6 +101,7 @@ BEGIN
     IF NOT FOUND THEN
         v_verdict := CASE WHEN p_serial IS NULL THEN 'unknown'
                           WHEN NOT v_pass.covers THEN 'wrong_show'
+                          WHEN p_key < oldest_ticket_key(p_show) THEN 'revoked_code'
                           ELSE door_verdict(v_ticket, v_policy, p_way, p_edition, p_binding) END;
         INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, by_hand,
                               scanned_at)

@@ -56,6 +56,7 @@ class PackShow(Struct, frozen=True):
     tickets: list[PackTicket]
     void: list[int]  # serials that were given back
     newest: int  # serials up to here are in one of the two lists; later ones were sold since
+    oldest_key: int = 1  # codes of older keys are revoked
 
 
 class Pack(Struct, frozen=True):
@@ -190,6 +191,8 @@ class OfflineGate:
 
     def _verdict(self, show: PackShow, code: Code, known: PackTicket | None, way: Way, now: float) -> Verdict:
         place = (show.show_id, code.ticket.serial)
+        if code.key_id < show.oldest_key:
+            return Verdict.REVOKED_CODE
         if place in self._void:
             return Verdict.VOID
         if known is None and code.ticket.serial <= show.newest:

@@ -1,7 +1,7 @@
 -- Check-in: one statement per scan. The functions are in checkin/functions.sql.
 
 -- name: check_in
-SELECT * FROM check_in_now($1, $2, $3, $4, $5, $6, $7);
+SELECT * FROM check_in_now($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: undo
 SELECT * FROM undo_check_in($1, $2, $3, $4, make_interval(secs => $5));
@@ -97,6 +97,9 @@ SELECT serial, edition, binding, seat, voided_at IS NOT NULL AS is_void, used_at
                       LIMIT 1) AS latest ON issued_ticket.used_at IS NOT NULL
  WHERE issued_ticket.show_id = $1
  ORDER BY serial;
+
+-- name: oldest_key
+SELECT oldest_ticket_key($1);
 
 -- name: may_upload
 SELECT EXISTS (SELECT FROM gate_pass

@@ -77,29 +77,26 @@ class CheckInStore:
         try:
             code = await self._tickets.read(text)
         except BadCode:
-            return await self._check_in(account_id, scan_id, way, None, None, None), None
+            return await self._check_in(account_id, scan_id, way, (None, None)), None
         binding = None if code.tag is None else await self._binding(code)
-        ticket = code.ticket
-        place = (ticket.show_id, ticket.serial)
-        return await self._check_in(account_id, scan_id, way, place, ticket.edition, binding), code
+        place = (code.ticket.show_id, code.ticket.serial)
+        signed = (code.ticket.edition, binding, code.key_id)
+        return await self._check_in(account_id, scan_id, way, place, signed), code
 
     async def admit(self, account_id: int, scan_id: str, way: Way, place: tuple[int, int]) -> CheckIn:
         """By hand: the ticket was found by name or reference."""
-        return await self._check_in(account_id, scan_id, way, place, None, None)
+        return await self._check_in(account_id, scan_id, way, place)
 
     async def _check_in(
         self,
         account_id: int,
         scan_id: str,
         way: Way,
-        place: tuple[int, int] | None,
-        edition: int | None,
-        binding: int | None,
+        place: tuple[int | None, int | None],
+        signed: tuple[int | None, ...] = (None, None, None),
     ) -> CheckIn:
-        show_id, serial = place or (None, None)
-        row = await self._postgres.fetchrow(
-            Q.check_in, account_id, scan_id, way, show_id, serial, edition, binding
-        )
+        """`place`: show and serial. `signed`: the code's edition, binding and key id."""
+        row = await self._postgres.fetchrow(Q.check_in, account_id, scan_id, way, *place, *signed)
         if row is None:
             raise NoGatePass
         if row["check_in_id"] is None:
@@ -217,13 +214,14 @@ class CheckInStore:
         door, rows = await self._tickets.door(show_id), await self._postgres.fetch(Q.pack_tickets, show_id)
         show = await self._catalogue.show_on_sale(show_id)
         keys = await self._tickets.keys()
+        oldest = await self._postgres.fetchval(Q.oldest_key, show_id)
         return PackShow(
             show_id=show_id,
             title=show.title,
             starts_at_s=show.starts_at.timestamp(),
             codes=door.codes,
             reentry=door.reentry,
-            secrets={key.key_id: show_secret(key.secret, show_id) for key in keys.values()},
+            secrets={k: show_secret(key.secret, show_id) for k, key in keys.items() if k >= oldest},
             tickets=[
                 PackTicket(
                     row["serial"],
@@ -240,6 +238,7 @@ class CheckInStore:
             ],
             void=[row["serial"] for row in rows if row["is_void"]],
             newest=rows[-1]["serial"] if rows else 0,
+            oldest_key=oldest,
         )
 
 

@@ -19,11 +19,12 @@ import typer
 from holdfast.cli import print_json
 from holdfast.cli.backup import after_restore, backup
 from holdfast.cli.facts import facts
+from holdfast.cli.keys import keys, tickets
 from holdfast.cli.layouts import venue_commands
 from holdfast.cli.notifications import notices
 from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild_copies import figures, search
-from holdfast.cli.scanner import gate, tickets
+from holdfast.cli.scanner import gate
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.errors import Refusal
@@ -48,6 +49,7 @@ cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
 cli.command()(gate)
+cli.add_typer(keys, name="keys", context_settings={"obj": lambda data, act: _act(data, act)})
 cli.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act: _act(data, act)})
 cli.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})
 cli.add_typer(figures, name="figures", context_settings={"obj": lambda data, act: _act(data, act)})

@@ -1,4 +1,4 @@
-"""holdfast gate | tickets rotate
+"""holdfast gate
 
 `gate` is a scanner that types, a light, and a line for every scan. It has no logic of its own.
 """
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from holdfast.app import App
     from holdfast.checkin.scan import FoundTicket, ShowCount
     from holdfast.scanner.app import Scanner, ScanResult
 
@@ -27,24 +26,6 @@ Code = Annotated[str, typer.Option(help="Code of the pass, from the organiser; n
 Folder = Annotated[Path, typer.Option(help="Where the pack and scans that are not uploaded are stored.")]
 Way = Annotated[bool, typer.Option("--exit", help="Scan people out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="A JSON object a scan, for programs.")]
-
-tickets = typer.Typer(help="What is shown at the door.", no_args_is_help=True)
-
-
-@tickets.command()
-def rotate(
-    context: typer.Context,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")
-    ] = None,
-) -> None:
-    """Make a new key that signs tickets. What older ones have signed stays good."""
-
-    async def act(app: "App") -> int:
-        await app.tickets.rotate_key()
-        return len(await app.tickets.keys())
-
-    print(f"key {context.obj(data, act)} signs from now on, as soon as every process knows it (two minutes)")
 
 
 def gate(

@@ -349,7 +349,7 @@ BEGIN
     RETURN v_over;
 END $$;
 
-CREATE FUNCTION check_in_now(p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition integer, p_binding integer) RETURNS TABLE(check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamp with time zone, seat integer, number bigint, first_at timestamp with time zone, first_gate text)
+CREATE FUNCTION check_in_now(p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition integer, p_binding integer, p_key integer DEFAULT NULL::integer) RETURNS TABLE(check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamp with time zone, seat integer, number bigint, first_at timestamp with time zone, first_gate text)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -375,6 +375,7 @@ BEGIN
     IF NOT FOUND THEN
         v_verdict := CASE WHEN p_serial IS NULL THEN 'unknown'
                           WHEN NOT v_pass.covers THEN 'wrong_show'
+                          WHEN p_key < oldest_ticket_key(p_show) THEN 'revoked_code'
                           ELSE door_verdict(v_ticket, v_policy, p_way, p_edition, p_binding) END;
         INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, by_hand,
                               scanned_at)
@@ -1177,6 +1178,12 @@ CREATE FUNCTION new_number() RETURNS bigint
     AS $$
     SELECT (((date_part('epoch', clock_timestamp()) - 1577836800) * 16)::bigint << 13)
            | (nextval('ledger_number') & 8191);
+$$;
+
+CREATE FUNCTION oldest_ticket_key(p_show bigint) RETURNS integer
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT coalesce(max(key_id), 0) + 1 FROM revoked_ticket_key WHERE show_id IN (0, p_show);
 $$;
 
 CREATE FUNCTION open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_confirms_free boolean[], p_by_ledger boolean) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
@@ -2437,7 +2444,8 @@ CREATE VIEW issued_ticket AS
     ticket.issued_at,
     ticket.voided_at,
     ticket.used_at,
-    ticket.is_inside
+    ticket.is_inside,
+    oldest_ticket_key(ticket.show_id) AS oldest_key
    FROM ((ticket
      JOIN payable_booking booking USING (show_id, number))
      LEFT JOIN entry_policy USING (show_id));

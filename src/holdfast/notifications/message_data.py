@@ -136,6 +136,8 @@ class Composer:
         own = [one for one in found if one.is_of(due.account_id or 0, due.address) and one.voided_at is None]
         if booking is None or not own:
             return None
+        if booking.owner_id != due.account_id:  # got one of its tickets; the booking is not theirs
+            contents = replace(contents, reference="", booking_path="")
         return replace(
             await self._with(due, contents, occasion, own, booking),
             amount_minor=booking.amount_minor if len(own) == len(booking.seats) else 0,

@@ -279,7 +279,7 @@ class DoorConflictRaised(TicketBody, frozen=True, kw_only=True):
 
 
 class TicketsSentAgain(Body, frozen=True, kw_only=True):
-    """The buyer requested the tickets of a booking again."""
+    """The tickets of a booking are sent again: the buyer requested it, or their key was revoked."""
 
     KIND = "tickets.sent_again"
     account_id: int

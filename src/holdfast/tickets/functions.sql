@@ -6,12 +6,18 @@
 
 DROP VIEW IF EXISTS issued_ticket, ticket_for_refund, ticket_handover CASCADE;
 
+-- The oldest key whose codes and links are good at this show: 1, unless older ones were revoked.
+CREATE OR REPLACE FUNCTION oldest_ticket_key(p_show bigint) RETURNS int LANGUAGE sql STABLE AS $$
+    SELECT coalesce(max(key_id), 0) + 1 FROM revoked_ticket_key WHERE show_id IN (0, p_show);
+$$;
+
 -- A ticket with its buyer and the way it is checked.
 CREATE VIEW issued_ticket AS
 SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition, ticket.binding,
        coalesce(entry_policy.codes, 'fixed') AS codes,
        booking.owner_id AS booked_by, ticket.owner_id, ticket.owner_email,
-       ticket.issued_at, ticket.voided_at, ticket.used_at, ticket.is_inside
+       ticket.issued_at, ticket.voided_at, ticket.used_at, ticket.is_inside,
+       oldest_ticket_key(ticket.show_id) AS oldest_key
   FROM ticket
   JOIN payable_booking AS booking USING (show_id, number)
   LEFT JOIN entry_policy USING (show_id);

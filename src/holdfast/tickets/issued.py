@@ -47,6 +47,7 @@ class IssuedTicket:
     voided_at: datetime | None
     used_at: datetime | None
     is_inside: bool
+    oldest_key: int = 1  # codes and links of older keys are revoked at this show
 
     @property
     def ticket(self) -> Ticket:

@@ -5,7 +5,8 @@
 LOCK TABLE ticket_key IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: ticket_keys
-  SELECT id AS key_id, private, secret, extract(epoch FROM signs_from)::float8 AS signs_from
+  SELECT id AS key_id, private, secret, extract(epoch FROM signs_from)::float8 AS signs_from,
+         EXISTS (SELECT FROM revoked_ticket_key WHERE show_id = 0 AND key_id = ticket_key.id) AS is_revoked
     FROM ticket_key
 ORDER BY id;
 
@@ -13,6 +14,22 @@ ORDER BY id;
 -- It signs $3 seconds from now, when every process has read it. The 256th is refused: a key id is a byte.
 INSERT INTO ticket_key (id, private, secret, signs_from)
      SELECT coalesce(max(id), 0) + 1, $1, $2, now() + make_interval(secs => $3) FROM ticket_key;
+
+-- name: revoke_ticket_keys
+-- All but the youngest, at show $1; 0: at every show.
+INSERT INTO revoked_ticket_key (show_id, key_id)
+     SELECT $1, id FROM ticket_key WHERE id < (SELECT max(id) FROM ticket_key)
+ON CONFLICT DO NOTHING;
+
+-- name: send_reissued
+-- A fact per booking and owner of tickets that can still be used, of show $1 or (0) of all shows to come.
+-- Those that wait for an address have never been shown: there is no code to replace.
+SELECT add_fact(show_id, number, 'tickets.sent_again', jsonb_build_object('account_id', account_id))
+  FROM (SELECT DISTINCT show_id, number, coalesce(ticket.owner_id, booked_by) AS account_id
+          FROM issued_ticket AS ticket
+          JOIN show_detail USING (show_id)
+         WHERE $1::bigint IN (0, show_id) AND ends_at > now() AND NOT cancelled
+           AND voided_at IS NULL AND used_at IS NULL AND owner_email IS NULL) AS holder;
 
 -- name: tickets_of_booking
 SELECT * FROM issued_ticket WHERE show_id = $1 AND number = $2 ORDER BY seat;

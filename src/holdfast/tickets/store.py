@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +15,7 @@ from holdfast.bookings import Booking, public_id
 from holdfast.catalogue import Catalogue
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.postgres import Postgres, Queries
+from holdfast.engines.postgres import Postgres, Queries, Transaction
 from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.errors import BadCode, NoSuchTicket, ResendMax
 from holdfast.tickets.fonts import Printer
@@ -85,13 +85,28 @@ class Tickets:
     async def rotate_key(self) -> None:
         """A new key. It signs once every process knows it; what older ones have signed stays good."""
         async with self._postgres.transaction() as tx:
-            await tx.execute(Q.lock_ticket_keys)
-            if len(await tx.fetch(Q.ticket_keys)) >= KEYS_MAX:
-                raise OperatorError(
-                    f"there have been {KEYS_MAX} keys, and a ticket has room for no more of them"
-                )
-            await tx.execute(Q.add_ticket_key, *_new_key(), KEY_KNOWN_AFTER_S)
+            await self._add_key(tx, known_after_s=KEY_KNOWN_AFTER_S)
         await self._read_keys()
+
+    async def revoke_keys(self, show_id: int | None) -> int:
+        """A new key; codes and links of older ones are refused at this show, or at every one (None).
+
+        The owners of tickets for shows to come get theirs again: how many were notified.
+        """
+        if show_id is not None:
+            await self._catalogue.show_detail(show_id)
+        async with self._postgres.transaction() as tx:
+            await self._add_key(tx, known_after_s=0)
+            await tx.execute(Q.revoke_ticket_keys, show_id or 0)
+            sent = await tx.fetch(Q.send_reissued, show_id or 0)
+        await self._read_keys()
+        return len(sent)
+
+    async def _add_key(self, tx: Transaction, *, known_after_s: float) -> None:
+        await tx.execute(Q.lock_ticket_keys)
+        if len(await tx.fetch(Q.ticket_keys)) >= KEYS_MAX:
+            raise OperatorError(f"there have been {KEYS_MAX} keys, and a ticket has room for no more of them")
+        await tx.execute(Q.add_ticket_key, *_new_key(), known_after_s)
 
     async def keys(self) -> dict[int, TicketKey]:
         if time.monotonic() - self._read_at > KEYS_FRESH_S:
@@ -100,6 +115,14 @@ class Tickets:
 
     async def signing_key(self) -> TicketKey:
         return signing_key(await self.keys(), self._wall())
+
+    async def _key_for(self, ticket: IssuedTicket) -> TicketKey:
+        """The key that signs it now. Its row shows a revocation before this process has read the new key."""
+        key = await self.signing_key()
+        if key.key_id >= ticket.oldest_key:
+            return key
+        await self._read_keys()
+        return signing_key(_not_revoked(self._keys, ticket), self._wall())
 
     async def read(self, text: str) -> Code:
         """The code, if we signed it; BadCode otherwise."""
@@ -120,23 +143,24 @@ class Tickets:
         return is_live(code, secret, self._wall())
 
     async def fixed_code(self, ticket: IssuedTicket) -> str:
-        return fixed_code(await self.signing_key(), ticket.ticket)
+        return fixed_code(await self._key_for(ticket), ticket.ticket)
 
     async def live_code(self, ticket: IssuedTicket) -> tuple[str, bytes]:
         """The code of this half minute, and the secret it is made with."""
-        key = await self.signing_key()
+        key = await self._key_for(ticket)
         secret = phone_secret(show_secret(key.secret, ticket.show_id), ticket.ticket, ticket.binding)
         return live_code(key, ticket.ticket, secret, self._wall()), secret
 
     async def link(self, ticket: IssuedTicket) -> str:
-        return build_link(await self.signing_key(), ticket.ticket)
+        return build_link(await self._key_for(ticket), ticket.ticket)
 
     async def ticket_at(self, link: str) -> IssuedTicket:
-        """The ticket behind a link, unless it has changed hands since."""
+        """The ticket behind a link, unless it has changed hands since, or the link's key was revoked."""
         named = read_link(link, await self.keys())
         found = await self.find(named.show_id, named.serial)
         if found is None or found.edition != named.edition:
             raise NoSuchTicket
+        read_link(link, _not_revoked(await self.keys(), found))
         return found
 
     async def find(self, show_id: int, serial: int) -> IssuedTicket | None:
@@ -224,6 +248,10 @@ class Tickets:
         self._keys = {row["key_id"]: TicketKey(**row) for row in rows}
         self._public = {key_id: key.public for key_id, key in self._keys.items()}
         self._read_at = time.monotonic()
+
+
+def _not_revoked(keys: Mapping[int, TicketKey], ticket: IssuedTicket) -> dict[int, TicketKey]:
+    return {key_id: key for key_id, key in keys.items() if key_id >= ticket.oldest_key}
 
 
 def parse_ticket(row: Any) -> IssuedTicket:

@@ -10,7 +10,8 @@ for live codes and from show 16 384 on).
 - A code has one spelling. Another spelling of the same bytes is refused, so nothing can be changed unseen.
 - The signature is Ed25519 over a prefix of its own: nothing else we sign is a ticket, and no ticket is a
   token.
-- The key is looked up by its id among ours; keys are never deleted, so that old tickets stay valid (T1).
+- The key is looked up by its id among ours; keys are never deleted, so that old tickets stay valid (T1),
+  unless the key was revoked: then its codes are refused by name.
 - `edition` is raised when a ticket changes hands: the code of the edition before opens nothing any more.
 - A *live* code carries a tag of the current half minute, from a secret that only the phone it was given to,
   the server and gates with a pack know: a picture of it goes stale (attack 28).
@@ -75,6 +76,7 @@ class TicketKey:
     private: bytes
     secret: bytes
     signs_from: float  # epoch seconds; every process knows it by then
+    is_revoked: bool = False  # at every show
 
     @property
     def public(self) -> bytes:
