@@ -11,6 +11,7 @@ from holdfast.tickets import Codes, EntryPolicy
 from tests.support.browser_session import ANN, Visitor, a_site, a_visitor, booking_key
 from tests.support.cuttable_link import a_line
 from tests.support.html_page import reading
+from tests.support.pdf import words_on
 from tests.support.wait import until
 
 HALF = Terms(
@@ -64,6 +65,23 @@ async def test_each_ticket_has_a_page_of_its_own_and_the_mail_is_sent_again(
     assert ann.status == 429
     assert ann.says("Check your spam folder")
     assert (await ann.goes(path)).status == 200
+
+
+async def test_the_ticket_page_and_its_pdf_are_in_the_chosen_language(
+    ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    path = await has_bought(ann, await a_show(seats=10), "A-1")
+    (link,) = set(re.findall(r'href="(/tickets/[^"]+)"', ann.text))
+    await ann.client.post("/language", data={"language": "de"})
+
+    page = await ann.client.get(link)
+    paper = await ann.client.get(f"{path}/tickets.pdf")
+    calendar = await ann.client.get(f"{path}/calendar.ics")
+
+    assert '<html lang="de-DE">' in page.text
+    assert "Reihe A, Platz 1" in page.text
+    assert "Gültig für eine Person, einmal." in words_on(paper.content)
+    assert "Plätze: A-1" in calendar.text
 
 
 async def test_a_live_code_is_not_on_this_page(ann: Visitor, app: App, a_show: Callable[..., Any]) -> None:

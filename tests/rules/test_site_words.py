@@ -8,8 +8,8 @@ from string import Formatter
 import pytest
 from babel.core import Locale
 
-from holdfast.accounts import LANGUAGES
-from holdfast.site.cookies import LOCALES, choose_locale, is_same_origin, parse_cookies, safe_path, set_cookie
+from holdfast.accounts import LANGUAGES, LOCALES, choose_locale
+from holdfast.site.cookies import is_same_origin, parse_cookies, safe_path, set_cookie
 from holdfast.site.i18n import CLDR_PLURALS, Text
 from holdfast.site.templates_env import catalogue_for, localiser_for
 

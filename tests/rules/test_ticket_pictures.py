@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from string import Template
 from typing import Any
 from xml.etree import ElementTree
@@ -13,6 +14,8 @@ import zxingcpp
 from icalendar import Calendar
 from PIL import Image, ImageDraw
 
+from holdfast.accounts import LANGUAGES
+from holdfast.bookings import public_id, reference
 from holdfast.tickets import Codes, Standing, Ticket, TicketKey, TicketShow
 from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.fonts import load_letters, render_tickets, typeface_for
@@ -20,8 +23,11 @@ from holdfast.tickets.issued import PrintedTicket
 from holdfast.tickets.mobile_page_api import SHELL, STYLE, policy, ticket_html
 from holdfast.tickets.pdf import texts_of
 from holdfast.tickets.qr import matrix, png, svg
+from holdfast.tickets.texts import texts_for
 from holdfast.tickets.ticket import fixed_code, live_code
 
+ENGLISH = texts_for("en_GB")
+NUMBER = 123_456
 KEY = TicketKey(1, bytes(32), bytes(32), 0.0)
 CODE = fixed_code(KEY, Ticket(7, 123_456, 1))
 STARTS_AT = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
@@ -116,14 +122,34 @@ class TestPdf:
 
         for part in ("Crème Brûlée in Łódź", "Grand Hall", "Théâtre de l'Œuvre", "12 rue de Clichy"):
             assert part in text
-        for part in ("Fri 20 November 2026, 19:30 (Asia/Kolkata)", "row J", "seat 12", "₹500.00", "ABCD2345"):
+        for part in ("Friday, 20 November 2026, 19:30 IST", "Row J, seat 12", "₹500.00", "ABCD2345"):
             assert part in text
+
+    @pytest.mark.parametrize(
+        ("locale", "parts"),
+        [
+            ("en_IN", ("Friday, 20 November 2026", "7:30 pm", "Row J, seat 12", "One person, once.")),
+            ("de_DE", ("Freitag, 20. November 2026, 19:30", "Reihe J, Platz 12", "eine Person, einmal")),
+            ("hi_IN", ("20", "2026, 7:30", "J", "12")),
+        ],
+    )
+    def test_the_sheet_is_in_the_readers_language(self, locale: str, parts: tuple[str, ...]) -> None:
+        text = " ".join(words(render_tickets(OCCASION, [TICKET], locale)).replace("\xa0", " ").split())
+
+        assert [part for part in parts if part not in text] == []
+        assert ("One person" in text) == (locale == "en_IN")
+
+    def test_every_text_of_a_ticket_has_letters_in_the_packaged_fonts(self, tmp_path: Path) -> None:
+        for locale in ("en_GB", "de_DE", "hi_IN"):
+            texts = texts_for(locale)
+            typeface = typeface_for([*texts.all, texts.when(OCCASION)], tmp_path)
+            assert (locale, typeface.fallbacks, typeface.spelling) == (locale, (), {})
 
     @pytest.mark.parametrize("title", ["हिन्दी क्षत्रिय", "தமிழ் நாட்டு", "తెలుగు", "Война и мир", "Αθήνα"])
     def test_a_title_in_another_script_has_letters_to_be_printed_with(self, title: str) -> None:
         occasion = replace(OCCASION, title=title)
 
-        typeface = typeface_for(texts_of(occasion, [TICKET]))
+        typeface = typeface_for(texts_of(occasion, [TICKET], ENGLISH))
         image = sheets(render_tickets(occasion, [TICKET]))[0]
 
         assert typeface.spelling == {}
@@ -186,8 +212,8 @@ class TestCalendar:
     def entry(self, **other: object) -> tuple[Calendar, dict[str, str]]:
         options = {"is_off": False, "now": STARTS_AT, **other}
         occasion = options.pop("occasion", OCCASION)
-        booking_id, seats = "abcdefghijklmnopqrst", ["J-12", "J-13"]
-        raw = calendar_file(occasion, booking_id, seats, **options)  # type: ignore[arg-type]
+        seats = ["J-12", "J-13"]
+        raw = calendar_file(occasion, NUMBER, seats, ENGLISH, **options)  # type: ignore[arg-type]
         calendar = Calendar.from_ical(raw)
         (event,) = calendar.walk("VEVENT")
         return calendar, {name: property_text(event, name) for name in event}
@@ -199,6 +225,12 @@ class TestCalendar:
         assert (entry["DTSTART"], entry["DTEND"]) == ("20261120T140000Z", "20261120T160000Z")
         assert entry["LOCATION"].startswith("Grand Hall\\, Théâtre de l'Œuvre")
         assert "J-12\\, J-13" in entry["DESCRIPTION"]
+
+    def test_it_has_the_reference_that_buyers_know(self) -> None:
+        _, entry = self.entry()
+
+        assert reference(OCCASION.show_id, NUMBER) in entry["DESCRIPTION"]
+        assert public_id(OCCASION.show_id, NUMBER) not in entry["DESCRIPTION"]
 
     def test_a_change_is_the_same_entry_with_a_higher_number(self) -> None:
         _, before = self.entry()
@@ -215,7 +247,7 @@ class TestCalendar:
 
 class TestPage:
     def test_the_code_is_in_the_page_itself(self) -> None:
-        page = ticket_html(SHELL, STYLE, OCCASION, TICKET, Codes.FIXED)
+        page = ticket_html(OCCASION, TICKET, Codes.FIXED, ENGLISH)
 
         assert svg(CODE) in page
         assert page.count("src=") == 1  # the script, without which it works as well
@@ -224,15 +256,34 @@ class TestPage:
         evil = '<script>alert("x")</script>'
         occasion = replace(OCCASION, title=evil, venue=evil, hall=evil)
 
-        page = ticket_html(SHELL, STYLE, occasion, replace(TICKET, section=evil), Codes.FIXED)
+        page = ticket_html(occasion, replace(TICKET, section=evil), Codes.FIXED, ENGLISH)
 
         assert evil not in page
         assert page.count("&lt;script&gt;") >= 4
 
+    @pytest.mark.parametrize(
+        ("locale", "parts"),
+        [
+            ("en_IN", ("7:30\xa0pm", "Row J, seat 12", "brightness")),
+            ("de_DE", ("Freitag, 20. November 2026, 19:30", "Reihe J, Platz 12", "Bereich", "Einlass")),
+            ("hi_IN", ("शुक्रवार, 20 नवंबर 2026", "पंक्ति J, सीट 12", "सेक्शन", "स्क्रीन की चमक")),
+        ],
+    )
+    def test_it_is_in_the_readers_language(self, locale: str, parts: tuple[str, ...]) -> None:
+        page = ticket_html(OCCASION, TICKET, Codes.FIXED, texts_for(locale))
+
+        assert [part for part in parts if part not in page] == []
+        assert f'<html lang="{locale.replace("_", "-")}">' in page
+
+    def test_every_language_has_the_same_texts(self) -> None:
+        tables = [texts_for(language) for language in LANGUAGES]
+        assert {len(table.all) for table in tables} == {len(ENGLISH.all)}
+        assert all(table[name] for table in tables for name in (*Standing, "terms", "live", "trait_w"))
+
     def test_a_void_ticket_says_so(self) -> None:
         void = replace(TICKET, worth=Standing.VOID, code=None)
 
-        assert "opens no door" in ticket_html(SHELL, STYLE, OCCASION, void, Codes.FIXED)
+        assert "no longer valid" in ticket_html(OCCASION, void, Codes.FIXED, ENGLISH)
 
     def test_the_policy_allows_own_content_only(self) -> None:
         assert "unsafe" not in policy(STYLE)
@@ -241,4 +292,4 @@ class TestPage:
 
     def test_the_page_shell_contains_every_placeholder(self) -> None:
         assert isinstance(SHELL, Template)
-        assert "$" not in ticket_html(SHELL, "", OCCASION, TICKET, Codes.LIVE)
+        assert "$" not in ticket_html(OCCASION, TICKET, Codes.LIVE, ENGLISH)

@@ -11,6 +11,12 @@ import zxingcpp
 DOTS_AN_INCH = 150  # of a phone's screen that shows a page of A4, or of a poor printer
 
 
+def words_on(pdf: bytes) -> str:
+    """The text of all pages, each gap one space."""
+    pages = [page.get_textpage().get_text_range() for page in pypdfium2.PdfDocument(pdf)]
+    return " ".join(" ".join(pages).split())
+
+
 async def codes_on(pdf: bytes, folder: Path) -> tuple[set[str], str]:
     """(what every QR on every page says, what has read it)"""
     file = folder / "tickets.pdf"

@@ -11,12 +11,15 @@ from holdfast.accounts.account import (
     normal_email,
 )
 from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
+from holdfast.accounts.locales import LANGUAGE_COOKIE, LOCALES, choose_locale, locale_for
 from holdfast.accounts.sessions import Session, Sessions
 from holdfast.accounts.store import Accounts, replace_signing_keys
 from holdfast.accounts.token import SigningKey, claims_for, sign
 
 __all__ = [
     "LANGUAGES",
+    "LANGUAGE_COOKIE",
+    "LOCALES",
     "Accounts",
     "BadCredentials",
     "Email",
@@ -30,7 +33,9 @@ __all__ = [
     "SigningKey",
     "WrongPassword",
     "choose_language",
+    "choose_locale",
     "claims_for",
+    "locale_for",
     "normal_email",
     "replace_signing_keys",
     "sign",

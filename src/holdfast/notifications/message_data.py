@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from holdfast.accounts import LANGUAGES
+from holdfast.accounts import LANGUAGES, LOCALES
 from holdfast.bookings import Booking, Bookings, BookingState, public_id, reference
 from holdfast.catalogue import Catalogue
 from holdfast.config import Config
@@ -40,6 +40,7 @@ from holdfast.tickets import (
     TicketShow,
     calendar_file,
     png,
+    ticket_texts_for,
 )
 
 PDF, ICS = "application/pdf", "text/calendar"
@@ -156,7 +157,7 @@ class Composer:
         layout = (await self._catalogue.show_on_sale(due.show_id)).layout
         enclosures = []
         if any(one.codes is not Codes.LIVE for one in tickets):
-            paper = await self._tickets.paper(occasion, tickets, booking)
+            paper = await self._tickets.paper(occasion, tickets, booking, _ticket_locale(due))
             enclosures.append(Attachment("tickets.pdf", PDF, paper))
         labels = [layout.labels[one.seat] for one in tickets]
         enclosures.append(await self._calendar(due, occasion, labels))
@@ -202,8 +203,10 @@ class Composer:
     async def _calendar(
         self, due: DueNotice, occasion: TicketShow, labels: list[str] | None = None, *, is_off: bool = False
     ) -> Attachment:
-        booking_id = public_id(due.show_id, due.number or 0)
-        file = calendar_file(occasion, booking_id, labels or [], is_off=is_off, now=due.written_at)
+        texts = ticket_texts_for(_ticket_locale(due))
+        file = calendar_file(
+            occasion, due.number or 0, labels or [], texts, is_off=is_off, now=due.written_at
+        )
         return Attachment("tickets.ics", ICS, file)
 
     async def _stub(self, ticket: IssuedTicket, layout: Layout) -> TicketStub:
@@ -338,3 +341,8 @@ def load_templates() -> Templates:
 
 def _read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def _ticket_locale(due: DueNotice) -> str:
+    """The recipient's language, in its first region; English for a language that tickets do not speak."""
+    return LOCALES.get(due.locale, LOCALES["en"])[0]

@@ -12,7 +12,7 @@ from holdfast.bookings import Booking, NoSuchBooking, from_public_id
 from holdfast.invoices import invoice_answer
 from holdfast.site.booking_page import booking_path, handle_form, load_requested_booking
 from holdfast.site.load_booking import load_tickets, transfer_sender
-from holdfast.site.pages import EmptyForm, read_form
+from holdfast.site.pages import EmptyForm, get_locale, read_form
 from holdfast.tickets import NoSuchTicket, NoTickets
 from holdfast.web.responses import invalid
 from holdfast.web.routing import RouteTable, get_app
@@ -44,7 +44,9 @@ async def get_tickets_pdf(request: Request) -> Response:
     good = [one for one in own if one.voided_at is None]
     if not good:
         raise NoTickets(state=booking.state)
-    file = await app.tickets.paper(await app.tickets.occasion(booking.show_id), good, booking)
+    file = await app.tickets.paper(
+        await app.tickets.occasion(booking.show_id), good, booking, get_locale(request)
+    )
     return Response(file, 200, {**NO_STORE, **_filename_header("tickets.pdf")}, "application/pdf")
 
 
@@ -55,7 +57,7 @@ async def get_calendar(request: Request) -> Response:
     app, found = get_app(request), await load_tickets(get_app(request), booking)
     if not found:
         raise NoTickets(state=booking.state)
-    file = await app.tickets.calendar(booking, found)
+    file = await app.tickets.calendar(booking, found, get_locale(request))
     return Response(file, 200, {**NO_STORE, **_filename_header("tickets.ics")}, "text/calendar")
 
 

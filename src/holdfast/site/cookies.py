@@ -1,29 +1,19 @@
 """Cookies of a browser's request: the session, the language, the city; and where the request comes from."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from holdfast.accounts import LANGUAGES, Session, choose_language
+from holdfast.accounts import LANGUAGE_COOKIE, Session
 from holdfast.web.routing import get_app
 
 SESSION = "holdfast"  # proxies must not cache responses to requests with this cookie
-LANGUAGE = "holdfast_language"
+LANGUAGE = LANGUAGE_COOKIE
 CITY = "holdfast_city"
 COOKIE_NAMES = frozenset({SESSION, LANGUAGE, CITY})
 YEAR_S = 31_536_000
 COOKIES_BYTES_MAX = 16_384  # a whole domain may share them
-LOCALES_CACHED_MAX = 1024  # most browsers of a country send the same header
-ACCEPT_LANGUAGE_BYTES_MAX = 256  # bounds the locale cache key
-
-# How a language writes numbers, money and dates; the first is the default region.
-LOCALES = {
-    "en": ("en_GB", "en_US", "en_IN", "en_AU", "en_CA", "en_IE"),
-    "de": ("de_DE", "de_AT", "de_CH"),
-    "hi": ("hi_IN",),
-}
 
 
 def parse_cookies(header: bytes | None) -> dict[str, str]:
@@ -42,18 +32,6 @@ def set_cookie(name: str, value: str, *, is_secure: bool, life_s: int = YEAR_S) 
 
 def clear_cookie(name: str, *, is_secure: bool) -> str:
     return set_cookie(name, "", is_secure=is_secure, life_s=0)
-
-
-@lru_cache(LOCALES_CACHED_MAX)
-def choose_locale(language: str | None, accept_language: str | None) -> str:
-    """The locale of a page: of the chosen language, else of the browser's preference."""
-    chosen = language if language in LANGUAGES else choose_language(accept_language)
-    regions = LOCALES[chosen]
-    for preference in (accept_language or "").split(",")[:10]:
-        name = preference.partition(";")[0].strip().replace("-", "_")
-        if name in regions:
-            return name
-    return regions[0]
 
 
 def is_same_origin(headers: Mapping[bytes, bytes], host: str) -> bool:

@@ -16,14 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from holdfast.accounts import LANGUAGES, Session
+from holdfast.accounts import LANGUAGES, Session, locale_for
 from holdfast.errors import Invalid, NoSuchRoute
 from holdfast.site.cookies import (
-    ACCEPT_LANGUAGE_BYTES_MAX,
     LANGUAGE,
-    choose_locale,
     clear_cookie,
-    get_cookies,
     get_session,
     is_same_origin,
     safe_path,
@@ -95,10 +92,7 @@ OWN_POLICY = _join_directives(POLICY)
 
 
 def get_locale(request: Request) -> str:
-    headers = request.scope["state"]["headers"]
-    chosen = get_cookies(request).get(LANGUAGE)
-    wish = headers.get(b"accept-language", b"")[:ACCEPT_LANGUAGE_BYTES_MAX]
-    return choose_locale(chosen if chosen in LANGUAGES else None, wish.decode("latin-1"))
+    return locale_for(request.scope["state"]["headers"])
 
 
 def get_localiser(request: Request) -> Localiser:

@@ -15,8 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from holdfast.accounts import LANGUAGES
-from holdfast.site.cookies import LOCALES
+from holdfast.accounts import LANGUAGES, LOCALES
 from holdfast.site.i18n import Localiser, MessageCatalogue, parse_catalogue
 from holdfast.web.responses import PAGE_TOKENS
 

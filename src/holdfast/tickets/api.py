@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import normal_email
+from holdfast.accounts import locale_for, normal_email
 from holdfast.bookings import Booking, NoSuchBooking, from_public_id
 from holdfast.errors import Busy, TokenInvalid
 from holdfast.tickets.errors import (
@@ -76,7 +76,7 @@ async def list_booking_tickets(request: Request) -> Response:
     BOOKING + ".pdf", answers={200: bytes}, refusals=(*OF_BOOKING, Busy), media_types=("application/pdf",)
 )
 async def get_booking_tickets_pdf(request: Request) -> Response:
-    """The tickets of my booking, to print: three to a sheet."""
+    """The tickets of my booking, to print: three to a sheet, in the language of Accept-Language."""
     booking, found = await _of_booking(request)
     me = await load_giver(request)
     own = [one for one in found if one.is_of(me.account_id, me.email) and one.voided_at is None]
@@ -87,7 +87,7 @@ async def get_booking_tickets_pdf(request: Request) -> Response:
 async def get_booking_calendar(request: Request) -> Response:
     """The show as an entry of a calendar. Read again, it moves the entry, or strikes it out."""
     booking, found = await _of_booking(request)
-    file = await get_tickets(request).calendar(booking, found)
+    file = await get_tickets(request).calendar(booking, found, locale_for(request.state.headers))
     return Response(file, 200, {**NO_STORE, **_attached("tickets.ics")}, "text/calendar")
 
 
@@ -227,7 +227,8 @@ async def _pdf(request: Request, tickets: list[IssuedTicket], booking: Booking |
     if not tickets:
         raise NoTickets
     occasion = await get_tickets(request).occasion(tickets[0].show_id)
-    file = await get_tickets(request).paper(occasion, tickets, booking)
+    locale = locale_for(request.state.headers)
+    file = await get_tickets(request).paper(occasion, tickets, booking, locale)
     return Response(file, 200, {**NO_STORE, **_attached("tickets.pdf")}, "application/pdf")
 
 

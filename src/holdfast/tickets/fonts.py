@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 
 from holdfast.errors import Busy
 from holdfast.tickets.issued import PrintedTicket, TicketShow, Typeface
+from holdfast.tickets.texts import DEFAULT_LOCALE, texts_for
 
 REGULAR = ("fontpkg_mukta", "Mukta-Regular.ttf")
 BOLD = ("fontpkg_mukta", "Mukta-Bold.ttf")
@@ -44,8 +45,10 @@ class Printer:
         self._threads = ThreadPoolExecutor(SHEETS_AT_ONCE_MAX, thread_name_prefix="printer")
         self._under_way = 0
 
-    async def print(self, occasion: TicketShow, tickets: Sequence[PrintedTicket]) -> bytes:
-        return await self.run(partial(render_tickets, occasion, tickets))
+    async def print(
+        self, occasion: TicketShow, tickets: Sequence[PrintedTicket], locale: str = DEFAULT_LOCALE
+    ) -> bytes:
+        return await self.run(partial(render_tickets, occasion, tickets, locale))
 
     async def run(self, draw: Callable[[], bytes]) -> bytes:
         """Whatever else is drawn on paper."""
@@ -61,11 +64,14 @@ class Printer:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def render_tickets(occasion: TicketShow, tickets: Sequence[PrintedTicket]) -> bytes:
+def render_tickets(
+    occasion: TicketShow, tickets: Sequence[PrintedTicket], locale: str = DEFAULT_LOCALE
+) -> bytes:
     # Here, not above: 20 MB that a process which only sells does not need.
     from holdfast.tickets.pdf import pdf_file, texts_of
 
-    return pdf_file(occasion, tickets, typeface_for(texts_of(occasion, tickets)))
+    texts = texts_for(locale)
+    return pdf_file(occasion, tickets, texts, typeface_for(texts_of(occasion, tickets, texts)))
 
 
 def typeface_for(texts: Iterable[str], system: Path = SYSTEM_FONT_FOLDER) -> Typeface:

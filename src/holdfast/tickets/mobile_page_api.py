@@ -15,6 +15,7 @@ from string import Template
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.accounts import locale_for
 from holdfast.errors import NoSuchRoute
 from holdfast.tickets.api import (
     NO_STORE,
@@ -26,17 +27,14 @@ from holdfast.tickets.api import (
 )
 from holdfast.tickets.issued import Codes, PrintedTicket, Standing, TicketShow
 from holdfast.tickets.qr import svg
+from holdfast.tickets.texts import TicketTexts, texts_for
 from holdfast.web.responses import PAGE_TOKENS, answer, read
 from holdfast.web.routing import RouteTable
 
-TIPS = {
-    Standing.GOOD: "Turn your screen's brightness up at the door.",
-    Standing.INSIDE: "This ticket is in use: its visitor is inside.",
-    Standing.USED: "This ticket was used.",
-    Standing.VOID: "This ticket was given back and opens no door.",
-    Standing.GIVEN_AWAY: "This ticket was given away.",
-}
-LIVE = "This code changes every half minute. A picture of it is worth nothing."
+STATIC = resources.files("holdfast.tickets") / "static"
+SHELL = Template((STATIC / "ticket.html").read_text())
+STYLE = PAGE_TOKENS + (STATIC / "ticket.css").read_text()
+LABELS = ("section", "seat", "category", "booking", "code", "live_offline", "live_given_away")
 
 
 def policy(style: str) -> str:
@@ -57,39 +55,34 @@ def policy(style: str) -> str:
     )
 
 
-def ticket_html(
-    shell: Template, style: str, occasion: TicketShow, ticket: PrintedTicket, codes: Codes
-) -> str:
+def ticket_html(occasion: TicketShow, ticket: PrintedTicket, codes: Codes, texts: TicketTexts) -> str:
     is_live = codes is not Codes.FIXED and ticket.worth is Standing.GOOD
-    notes = ["The show was cancelled."] if occasion.cancelled else []
-    notes += [LIVE] if is_live else []
-    notes += [TIPS[ticket.worth]]
+    notes = [texts["cancelled"]] if occasion.cancelled else []
+    notes += [texts["live"]] if is_live else []
+    notes += [texts[ticket.worth]]
     where = " · ".join(part for part in (occasion.hall, occasion.venue) if part)
     place = ", ".join(part for part in (occasion.address, occasion.city) if part)
-    seat = f"Row {ticket.row}, seat {ticket.seat_number}" if ticket.row else f"Place {ticket.seat_number}"
-    texts = {
+    shown = {
+        "lang": texts.locale.replace("_", "-"),
         "title": occasion.title,
-        "when": occasion.when,
-        "timezone": occasion.timezone,
+        "when": texts.when(occasion),
         "starts_at": occasion.starts_at.isoformat(),
         "where": where,
         "place": place,
         "section": ticket.section,
-        "seat": seat,
+        "seat": texts.seat(ticket),
         "category": ticket.category,
         "reference": ticket.reference,
         "standing": ticket.worth,
         "live": "live" if is_live else "fixed",
         "note": " ".join(notes),
     }
-    escaped = {name: html.escape(str(text)) for name, text in texts.items()}
+    shown |= {f"t_{name}": texts[name] for name in LABELS}
+    escaped = {name: html.escape(str(text)) for name, text in shown.items()}
     drawn = svg(ticket.code) if ticket.code is not None else ""
-    return shell.substitute(escaped, style=style, qr=drawn)
+    return SHELL.substitute(escaped, style=STYLE, qr=drawn)
 
 
-STATIC = resources.files("holdfast.tickets") / "static"
-SHELL = Template((STATIC / "ticket.html").read_text())
-STYLE = PAGE_TOKENS + (STATIC / "ticket.css").read_text()
 SAFE = {
     "Content-Security-Policy": policy(STYLE),
     "X-Content-Type-Options": "nosniff",
@@ -106,7 +99,8 @@ async def get_ticket_page(request: Request) -> Response:
     ticket = await get_tickets(request).ticket_at(request.path_params["link"])
     occasion = await get_tickets(request).occasion(ticket.show_id)
     printed = await load_printed_ticket(request, ticket)
-    text = ticket_html(SHELL, STYLE, occasion, printed, ticket.codes)
+    texts = texts_for(locale_for(request.state.headers))
+    text = ticket_html(occasion, printed, ticket.codes, texts)
     return Response(text, 200, {**NO_STORE, **SAFE}, "text/html")
 
 

@@ -10,35 +10,30 @@ from fpdf import FPDF
 
 from holdfast.tickets.issued import PrintedTicket, Standing, TicketShow, Typeface
 from holdfast.tickets.qr import QUIET, matrix
+from holdfast.tickets.texts import TicketTexts
 
 MARGIN, GAP = 12.0, 5.0  # mm
 A_SHEET = 3
 WIDTH, HEIGHT = 186.0, 86.0
 QR_SIDE = 56.0
 TEXT_WIDTH = WIDTH - QR_SIDE - 20
-TERMS = (
-    "One person, once. The code opens the door for the first person who shows it: keep it to yourself. "
-    "A copy, a ticket given back or given away is refused."
-)
-ON_THE_PHONE = "The codes of this show change every half minute: show your ticket on your phone."
-WORTHLESS = {
-    Standing.VOID: "Given back: this ticket opens no door.",
-    Standing.USED: "Used: this ticket opens no door.",
-    Standing.GIVEN_AWAY: "Given away: this ticket opens no door.",
-}
-TRAITS = {"w": "wheelchair space", "c": "companion seat", "r": "restricted view"}
+WORTHLESS = frozenset({Standing.VOID, Standing.USED, Standing.GIVEN_AWAY})
 INK, QUIET_INK, LINE = (20, 24, 33), (95, 102, 115), (205, 210, 218)
 
 
-def texts_of(occasion: TicketShow, tickets: Sequence[PrintedTicket]) -> list[str]:
-    """All user input: the fonts must have its letters."""
+def texts_of(occasion: TicketShow, tickets: Sequence[PrintedTicket], texts: TicketTexts) -> list[str]:
+    """Everything on the sheet: the fonts must have its letters."""
     shown = [occasion.title, occasion.hall, occasion.venue, occasion.address, occasion.city]
+    shown += [texts.when(occasion), *texts.all]
     return [*shown, *(text for t in tickets for text in (t.seat, t.section, t.row, t.category, t.price))]
 
 
-def pdf_file(occasion: TicketShow, tickets: Sequence[PrintedTicket], typeface: Typeface) -> bytes:
-    sheet = _Sheet(typeface)
-    sheet.set_title(f"Tickets: {occasion.title}")
+def pdf_file(
+    occasion: TicketShow, tickets: Sequence[PrintedTicket], texts: TicketTexts, typeface: Typeface
+) -> bytes:
+    sheet = _Sheet(texts, typeface)
+    sheet.set_title(f"{texts['tickets']}: {occasion.title}")
+    sheet.set_lang(texts.locale.replace("_", "-"))
     for place, ticket in enumerate(tickets):
         if place % A_SHEET == 0:
             sheet.add_page()
@@ -47,8 +42,9 @@ def pdf_file(occasion: TicketShow, tickets: Sequence[PrintedTicket], typeface: T
 
 
 class _Sheet(FPDF):
-    def __init__(self, typeface: Typeface) -> None:
+    def __init__(self, texts: TicketTexts, typeface: Typeface) -> None:
         super().__init__(format="A4")
+        self._texts = texts
         self._spelling = dict(typeface.spelling)
         self.set_auto_page_break(False)
         self.add_font("text", "", typeface.regular)
@@ -70,25 +66,25 @@ class _Sheet(FPDF):
         self.line(fold, top + 5, fold, top + HEIGHT - 5)
         self.set_dash_pattern()
         at = self._words(left + 7, top + 6, occasion.title, size=17, style="B", lines_max=2)
-        at = self._words(left + 7, at + 1, f"{occasion.when} ({occasion.timezone})", size=11)
+        at = self._words(left + 7, at + 1, self._texts.when(occasion), size=11)
         where = f"{occasion.hall} · {occasion.venue}"
         at = self._words(left + 7, at + 1, where, size=11, lines_max=2)
         place = ", ".join(part for part in (occasion.address, occasion.city) if part)
         at = self._words(left + 7, at, place, size=9, ink=QUIET_INK)
         at = max(at + 2, top + 44)
-        at = self._words(left + 7, at, _seat(ticket), size=15, style="B")
-        more = " · ".join(
-            part for part in (ticket.category, ticket.price, TRAITS.get(ticket.trait, "")) if part
-        )
+        seat = f"{ticket.section} · {self._texts.seat(ticket)}"
+        at = self._words(left + 7, at, seat, size=15, style="B")
+        trait = "" if ticket.trait == "n" else self._texts[f"trait_{ticket.trait}"]
+        more = " · ".join(part for part in (ticket.category, ticket.price, trait) if part)
         self._words(left + 7, at, more, size=10)
-        self._words(left + 7, top + HEIGHT - 13, TERMS, size=7, ink=QUIET_INK, lines_max=3)
+        self._words(left + 7, top + HEIGHT - 13, self._texts["terms"], size=7, ink=QUIET_INK, lines_max=3)
         self._right(left + WIDTH - QR_SIDE - 6, top + 6, ticket)
 
     def _right(self, left: float, top: float, ticket: PrintedTicket) -> None:
         if ticket.code is not None:
             self._qr(left, top, ticket.code)
         else:
-            notice = WORTHLESS.get(ticket.worth, ON_THE_PHONE)
+            notice = self._texts[ticket.worth if ticket.worth in WORTHLESS else "on_the_phone"]
             self._words(left, top + 15, notice, size=11, width=QR_SIDE, lines_max=5)
         self._words(left, top + QR_SIDE + 2, ticket.reference, size=15, style="B", width=QR_SIDE, align="C")
         self._words(
@@ -130,13 +126,6 @@ class _Sheet(FPDF):
             self.set_xy(left, top + place * height)
             self.cell(width, height, line, align=str(how.get("align", "L")))
         return top + len(lines) * height
-
-
-def _seat(ticket: PrintedTicket) -> str:
-    """A seat in words, as far as it has them."""
-    if not ticket.row:
-        return f"{ticket.section} · place {ticket.seat_number}"
-    return f"{ticket.section} · row {ticket.row} · seat {ticket.seat_number}"
 
 
 def _printable(text: str) -> str:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from holdfast.bookings import Booking, public_id
+from holdfast.bookings import Booking
 from holdfast.catalogue import Catalogue
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import OperatorError
@@ -20,6 +20,7 @@ from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.errors import BadCode, NoSuchTicket, ResendMax
 from holdfast.tickets.fonts import Printer
 from holdfast.tickets.issued import Codes, IssuedTicket, TicketShow, build_printed_ticket
+from holdfast.tickets.texts import DEFAULT_LOCALE, texts_for
 from holdfast.tickets.ticket import (
     SECRET_BYTES,
     Code,
@@ -188,7 +189,11 @@ class Tickets:
             raise ResendMax(limit=RESENDS_AN_HOUR_MAX, retry_after_s=3600)
 
     async def paper(
-        self, occasion: TicketShow, tickets: Sequence[IssuedTicket], booking: Booking | None
+        self,
+        occasion: TicketShow,
+        tickets: Sequence[IssuedTicket],
+        booking: Booking | None,
+        locale: str = DEFAULT_LOCALE,
     ) -> bytes:
         """To print: at least one, all of one show. What is void or live alone has no code there."""
         layout = (await self._catalogue.show_on_sale(occasion.show_id)).layout
@@ -198,17 +203,20 @@ class Tickets:
             )
             for one in tickets
         ]
-        return await self.printer.print(occasion, sheets)
+        return await self.printer.print(occasion, sheets, locale)
 
-    async def calendar(self, booking: Booking, tickets: Sequence[IssuedTicket]) -> bytes:
+    async def calendar(
+        self, booking: Booking, tickets: Sequence[IssuedTicket], locale: str = DEFAULT_LOCALE
+    ) -> bytes:
         """The tickets of a booking as an entry that moves with the show, and is struck out with it."""
         layout = (await self._catalogue.show_on_sale(booking.show_id)).layout
         occasion = await self.occasion(booking.show_id)
         seats = [layout.labels[one.seat] for one in tickets if one.voided_at is None]
         return calendar_file(
             occasion,
-            public_id(booking.show_id, booking.number),
+            booking.number,
             seats,
+            texts_for(locale),
             is_off=occasion.cancelled or not seats,
             now=datetime.fromtimestamp(self._wall(), UTC),
         )

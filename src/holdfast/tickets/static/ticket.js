@@ -24,7 +24,7 @@ async function draw() {
     const answer = await fetch(`${location.pathname}/code`, { method: "POST", body, headers })
     if (answer.status === 404) {
       place.replaceChildren()
-      note.textContent = "This ticket was given away: this page opens no door any more."
+      note.textContent = page.dataset.givenAway
       return
     }
     if (!answer.ok) return // busy: retried soon
@@ -34,7 +34,7 @@ async function draw() {
     place.replaceChildren(image)
     note.textContent = words
   } catch {
-    note.textContent = "No network: a live code needs one. Ask at the door."
+    note.textContent = page.dataset.offline
   }
 }
 
