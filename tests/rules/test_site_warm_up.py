@@ -1,7 +1,6 @@
 """A web worker that says it is ready has nothing left to read for its first page."""
 
-from holdfast.accounts import LANGUAGES
-from holdfast.accounts import LOCALES
+from holdfast.accounts import LANGUAGES, LOCALES
 from holdfast.site.templates_env import (
     assets_version,
     environment_for,

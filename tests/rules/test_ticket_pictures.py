@@ -23,7 +23,7 @@ from holdfast.tickets.issued import PrintedTicket
 from holdfast.tickets.mobile_page_api import SHELL, STYLE, policy, ticket_html
 from holdfast.tickets.pdf import texts_of
 from holdfast.tickets.qr import matrix, png, svg
-from holdfast.tickets.texts import texts_for
+from holdfast.tickets.texts_files import texts_for
 from holdfast.tickets.ticket import fixed_code, live_code
 
 ENGLISH = texts_for("en_GB")

@@ -20,7 +20,7 @@ from holdfast.tickets.issued import (
 )
 from holdfast.tickets.qr import png, svg_url
 from holdfast.tickets.store import EntryPolicy, Tickets, parse_ticket
-from holdfast.tickets.texts import texts_for as ticket_texts_for
+from holdfast.tickets.texts_files import texts_for as ticket_texts_for
 from holdfast.tickets.ticket import Code, Ticket, TicketKey, is_live, phone_secret, read_code, show_secret
 from holdfast.tickets.transfer import Giver, Transfers
 

@@ -20,7 +20,8 @@ from tempfile import TemporaryDirectory
 
 from holdfast.errors import Busy
 from holdfast.tickets.issued import PrintedTicket, TicketShow, Typeface
-from holdfast.tickets.texts import DEFAULT_LOCALE, texts_for
+from holdfast.tickets.texts import DEFAULT_LOCALE
+from holdfast.tickets.texts_files import texts_for
 
 REGULAR = ("fontpkg_mukta", "Mukta-Regular.ttf")
 BOLD = ("fontpkg_mukta", "Mukta-Bold.ttf")

@@ -27,7 +27,8 @@ from holdfast.tickets.api import (
 )
 from holdfast.tickets.issued import Codes, PrintedTicket, Standing, TicketShow
 from holdfast.tickets.qr import svg
-from holdfast.tickets.texts import TicketTexts, texts_for
+from holdfast.tickets.texts import TicketTexts
+from holdfast.tickets.texts_files import texts_for
 from holdfast.web.responses import PAGE_TOKENS, answer, read
 from holdfast.web.routing import RouteTable
 

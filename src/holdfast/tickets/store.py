@@ -20,7 +20,8 @@ from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.errors import BadCode, NoSuchTicket, ResendMax
 from holdfast.tickets.fonts import Printer
 from holdfast.tickets.issued import Codes, IssuedTicket, TicketShow, build_printed_ticket
-from holdfast.tickets.texts import DEFAULT_LOCALE, texts_for
+from holdfast.tickets.texts import DEFAULT_LOCALE
+from holdfast.tickets.texts_files import texts_for
 from holdfast.tickets.ticket import (
     SECRET_BYTES,
     Code,

@@ -1,16 +1,12 @@
-"""What a ticket says, on a page and on paper, in the reader's language and region (texts/*.toml)."""
+"""What a ticket says, on a page and on paper, in the reader's language and region. No I/O."""
 
-import tomllib
 from collections.abc import Mapping
 from datetime import datetime
-from functools import lru_cache
-from importlib import resources
 from zoneinfo import ZoneInfo
 
 from holdfast.tickets.issued import PrintedTicket, TicketShow
 
 DEFAULT_LOCALE = "en_GB"
-LOCALES_MAX = 32
 
 
 class TicketTexts:
@@ -39,10 +35,3 @@ class TicketTexts:
         """Row J, seat 12."""
         text = self["seat_in_row"] if ticket.row else self["place"]
         return text.format(row=ticket.row, number=ticket.seat_number)
-
-
-@lru_cache(LOCALES_MAX)
-def texts_for(locale: str = DEFAULT_LOCALE) -> TicketTexts:
-    """`locale`: de, or de_AT."""
-    file = resources.files("holdfast.tickets") / "texts" / f"{locale.partition('_')[0]}.toml"
-    return TicketTexts(locale, tomllib.loads(file.read_text(encoding="utf-8")))
