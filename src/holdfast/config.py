@@ -125,6 +125,9 @@ class Config:
     request_timeout_s: int = setting(10, "time limit of a request; then it is refused with Retry-After")
     slow_request_ms: int = setting(1000, "a request that takes longer is logged")
     access_log: int = setting(0, "1: log every request, not only the slow ones")
+    work_address: str = setting(
+        "", "host:port where `holdfast work` serves /healthz, /readyz and /metrics; empty: it serves none"
+    )
     trusted_proxies: str = setting(
         "127.0.0.1,::1",
         "addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed",

@@ -1,6 +1,7 @@
 """No route accepts a card number, and no log contains one."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -133,4 +134,7 @@ async def test_the_log_contains_no_card_number(
     text = log.read_text()
     assert text.count('"event":"request"') >= requests
     assert "[card number]" in text
+    lines = [json.loads(line) for line in text.splitlines() if '"event":"request"' in line]
+    assert {line["client"] for line in lines} == {"127.0.0.1"}
+    assert account_per_role[Role.FAN].account_id in {line.get("account_id") for line in lines}
     assert [line for line in text.splitlines() if has_card_number(line)] == []

@@ -5,12 +5,15 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from holdfast.cli.output import welcome
 from holdfast.engines.embedded.folder import DataFolder
+from holdfast.runtime.launch import Launched
 from tests.support.cli_process import (
     CommandResult,
     Demo,
@@ -57,6 +60,15 @@ class TestTheDemo:
         assert await demo.status("/healthz") == 200
         assert await demo.status("/readyz") == 200
         assert await demo.status(f"/api/v1/shows/{show}") == 200
+
+    async def test_every_address_in_the_welcome_works(
+        self, demo: Demo, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        welcome(Launched(demo.url, str(demo.data), {}))
+        printed = re.findall(r"http://\S+", capsys.readouterr().out)
+
+        assert len(printed) == 2
+        assert [await asyncio.to_thread(fetch_status, address) for address in printed] == [200, 200]
 
     async def test_the_size_is_limited(self, demo: Demo) -> None:
         assert sum(memory_kb(child) for child in family(demo.process.pid)) < MEMORY_MAX_KB
@@ -148,6 +160,11 @@ class TestTheDemo:
                 assert await asyncio.to_thread(fetch_status, page["url"] + "/readyz") == 200
                 assert {"web-1.pid", "work-1.pid"} <= set(os.listdir(tmp_path / "run"))
 
+                # The next release starts on the same port before this one stops: no request is refused.
+                same = ("--port", page["url"].rpartition(":")[2], "--workers", "1", "--data", str(tmp_path))
+                async with serve_holdfast("serve", *same, **env) as second:
+                    assert second["url"] == page["url"]
+
         assert "postgres" not in os.listdir(tmp_path)
         assert os.listdir(tmp_path / "run") == []
 
@@ -226,6 +243,13 @@ class TestMigrate:
 
         assert first.page["applied"][0] == "0001_accounts"
         assert second.output == "The schema is up to date.\n"
+
+
+async def test_the_version_is_printed() -> None:
+    ended = await run_holdfast("--version")
+
+    assert ended.code == 0
+    assert ended.output.strip() == f"holdfast {version('holdfast')}"
 
 
 async def test_help_is_fast_and_hides_internal_commands() -> None:

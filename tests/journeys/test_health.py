@@ -1,6 +1,20 @@
 """Health checks report the true state of a process."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
 import httpx2 as httpx
+
+from holdfast.app import App
+from holdfast.config import Config
+from holdfast.engines.postgres import Postgres, Transaction
+from holdfast.web.asgi import Application
+from tests.conftest import started
+from tests.support.cli_process import free_port, serve_holdfast
+from tests.support.wait import until
 
 
 async def test_a_serving_process_reports_ready(api: httpx.AsyncClient) -> None:
@@ -28,3 +42,58 @@ async def test_the_front_page_is_for_people_and_leads_to_the_reference(api: http
     assert front.status_code == 200
     assert 'href="/docs"' in front.text
     assert document.json()["openapi"] == "3.1.0"
+
+
+class CountedPostgres(Postgres):
+    """Counts how often a connection is taken."""
+
+    leases = 0
+
+    @asynccontextmanager
+    async def lease(self) -> AsyncIterator[Transaction]:
+        self.leases += 1
+        async with super().lease() as connection:
+            yield connection
+
+
+async def test_many_probes_share_one_look_at_the_engines(app: App, config: Config) -> None:
+    """/readyz is open to the public: it must not be a way to keep the ledger busy."""
+    counted = CountedPostgres(config.database_url, pool_max=2, timeout_s=5)
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[App]:
+        yield replace(app, postgres=counted)
+
+    application = Application(opened, ())
+    try:
+        async with started(application):
+            transport = httpx.ASGITransport(application)
+            async with httpx.AsyncClient(transport=transport, base_url="http://box.office") as client:
+                answers = await asyncio.gather(*(client.get("/readyz") for _ in range(50)))
+    finally:
+        await counted.close()
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert counted.leases == 1
+
+
+async def test_a_worker_on_a_machine_of_its_own_can_be_watched(tmp_path: Path, config: Config) -> None:
+    """Gauges of what people must look at exist only in the process that does the jobs."""
+    address = f"127.0.0.1:{free_port()}"
+    env = {
+        "HOLDFAST_DATABASE_URL": config.database_url,
+        "HOLDFAST_REDIS_URL": config.redis_url,
+        "HOLDFAST_GATEWAY": "none",
+        "HOLDFAST_WORK_ADDRESS": address,
+    }
+    async with serve_holdfast("work", "--only", "audit", "--data", str(tmp_path), **env) as facts:
+        async with httpx.AsyncClient(base_url=f"http://{address}") as client:
+            alive, ready = await client.get("/healthz"), await client.get("/readyz")
+
+            async def has_gauge() -> bool:
+                return "holdfast_oversold_seats 0.0" in (await client.get("/metrics")).text
+
+            await until(has_gauge)
+
+    assert (alive.status_code, ready.status_code) == (200, 200)
+    assert facts["health"] == f"http://{address}/healthz"

@@ -273,6 +273,8 @@ async def test_other_origins_are_refused_unless_configured(client: httpx2.AsyncC
 
     assert "access-control-allow-origin" not in closed.headers
     assert allowed.headers["access-control-allow-origin"] == "https://tickets.example"
+    exposed = allowed.headers["access-control-expose-headers"].split(", ")
+    assert {"ratelimit", "ratelimit-policy", "retry-after"} <= set(exposed)
     assert preflight.status_code == 204
     assert "POST" in preflight.headers["access-control-allow-methods"]
     assert "access-control-allow-origin" not in stranger.headers

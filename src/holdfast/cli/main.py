@@ -71,6 +71,23 @@ Notify = Annotated[str, typer.Option(help="Address its webhooks are sent to; non
 Ready = Annotated[Path | None, typer.Option(help="File to write our process id to once we are ready.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"holdfast {version('holdfast')}")
+        raise typer.Exit
+
+
+@cli.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A ticket box office that never sells a seat twice."""
+
+
 @cli.command()
 def demo(
     port: Port = 8000,

@@ -31,6 +31,8 @@ def welcome(opened: "Launched") -> None:
         grid.add_row("[bold]on sale[/]", escape(f"show {show['id']}: {show['title']}, {show['seats']} seats"))
     if "sandbox" in opened.facts:
         grid.add_row("[bold]payments[/]", f"{opened.facts['sandbox']} (test gateway; no money moves)")
+    if "health" in opened.facts:
+        grid.add_row("[bold]health[/]", opened.facts["health"])
     if "mail" in opened.facts:
         grid.add_row("[bold]mail[/]", f"{opened.facts['mail']} (stored here; none is sent)")
     grid.add_row("[bold]data[/]", escape(opened.data))

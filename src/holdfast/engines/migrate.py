@@ -238,5 +238,6 @@ def _release(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in numbers[0].split(".")) if numbers else ()
 
 
+@cache  # readiness checks compare every step again and again
 def _digest(text: str) -> str:
     return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()

@@ -27,7 +27,7 @@ from holdfast.engines.embedded.supervise import Recipe, Supervisor
 from holdfast.engines.errors import OperatorError
 from holdfast.runtime.check_settings import is_trial
 from holdfast.runtime.children import build_command, build_environment, read_number, says_ready
-from holdfast.runtime.ports import reserve_port, url_for, wait_until_ready
+from holdfast.runtime.ports import is_alive, reserve_port, url_for, wait_until_ready
 from holdfast.runtime.sandbox_beside import refuse_without_gateway, sandbox_beside, sandbox_recipe
 
 DRAIN_S = 30  # for requests under way when a web worker is stopped
@@ -69,7 +69,7 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
     supervisor = Supervisor(folder)
     try:
         with (
-            reserve_port(options.host, options.port) if options.web else nullcontext(0) as port,
+            reserve_port(options.host, options.port, folder.run) if options.web else nullcontext(0) as port,
             sandbox_beside(options.config, folder, may_start=options.web > 0) as (config, sandbox_port),
             _handle_signals(supervisor),
         ):
@@ -84,6 +84,8 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
                         await wait_until_ready(options.host, port)
                     if options.sandbox_port:
                         facts["sandbox"] = options.config.gateway_url
+                    if options.work and options.config.work_address:
+                        facts["health"] = f"http://{options.config.work_address}/healthz"
                     if options.web and options.config.mail_page and not options.config.mail_url:
                         facts["mail"] = f"{url_for(options.host, port)}/demo/mail"
                     announce(
@@ -221,17 +223,9 @@ def _free_names(folder: DataFolder, kind: str, count: int) -> list[str]:
     while len(names) < count:
         number += 1
         process_id = read_number(folder.run / f"{kind}-{number}.pid")
-        if not process_id or not _is_alive(process_id):
+        if not process_id or not is_alive(process_id):
             names.append(f"{kind}-{number}")
     return names
-
-
-def _is_alive(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

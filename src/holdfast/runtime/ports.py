@@ -1,9 +1,11 @@
 """The port that all web workers share: reserving it, and waiting until they serve."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from holdfast.engines.errors import OperatorError
 
@@ -11,16 +13,21 @@ SERVES_WITHIN_S = 60.0
 
 
 @contextmanager
-def reserve_port(host: str, port: int) -> Iterator[int]:
-    """Reserve the port, though only the workers listen on it."""
+def reserve_port(host: str, port: int, run: Path) -> Iterator[int]:
+    """Reserve the port, though only the workers listen on it.
+
+    The kernel lets sockets with SO_REUSEPORT share a port. Two box offices must not, so a port in use is
+    refused, except to a second command in the same data folder (`run` is its folder of what runs): the new
+    release starts, and then the old one is stopped.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            # Without SO_REUSEPORT, which would let two of our processes share it.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+        if not port or not _is_served_from(run, port):
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
         reserved = socket.socket(family, kind, protocol)
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reserved.bind(address)
@@ -32,7 +39,26 @@ def reserve_port(host: str, port: int) -> Iterator[int]:
             "with --port, or --port 0 for a free one"
         ) from None
     with reserved:
-        yield int(reserved.getsockname()[1])
+        number = int(reserved.getsockname()[1])
+        note = run / f"port-{number}-{os.getpid()}"
+        note.touch()
+        try:
+            yield number
+        finally:
+            note.unlink(missing_ok=True)
+
+
+def _is_served_from(run: Path, port: int) -> bool:
+    """Whether a living command in this data folder has reserved the port."""
+    return any(is_alive(int(note.name.rpartition("-")[2])) for note in run.glob(f"port-{port}-*"))
+
+
+def is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except OSError:
+        return False
+    return True
 
 
 async def wait_until_ready(host: str, port: int) -> None:

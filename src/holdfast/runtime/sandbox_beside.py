@@ -42,7 +42,7 @@ def sandbox_beside(config: Config, folder: DataFolder, *, may_start: bool) -> It
     if is_in_use(folder.path / "sandbox") or not may_start:
         yield config, 0
         return
-    with reserve_port(SANDBOX_HOST, 0) as port:
+    with reserve_port(SANDBOX_HOST, 0, folder.run) as port:
         url = url_for(SANDBOX_HOST, port)
         folder.write(SANDBOX_URL, url)
         try:

@@ -22,6 +22,7 @@ from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import check_engines, connect
 from holdfast.runtime.launch import DRAIN_S
+from holdfast.runtime.probes import serve_probes
 
 BACKLOG = 4096
 GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
@@ -206,7 +207,11 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
         stop = asyncio.Event()
         for sign in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(sign, stop.set)
-        async with open_app(config) as app, running(worker_jobs(app, parse_only(only, WORKED))):
+        async with (
+            open_app(config) as app,
+            running(worker_jobs(app, parse_only(only, WORKED))),
+            serve_probes(app),
+        ):
             cue.tell()
             await stop.wait()
 

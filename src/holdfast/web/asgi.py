@@ -39,7 +39,7 @@ from holdfast.web.guards import (
     refuse_unless_json,
     serve_or_refuse,
 )
-from holdfast.web.health import HEALTH_ROUTES
+from holdfast.web.health import HEALTH_ROUTES, Readiness
 from holdfast.web.idempotency import IdempotencyKeys, KeyUse
 from holdfast.web.log import REQUEST_ID
 from holdfast.web.problems import render_engine_down, render_internal_error, render_refusal
@@ -89,6 +89,7 @@ class Application:
         self._ids = count(1)
         self.is_draining = False  # /readyz reports it: load balancers send no new clients
         self._app: Served | None = None
+        self.readiness = Readiness()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -264,6 +265,7 @@ class Application:
                 path=scope["path"],
                 status=status,
                 took_ms=round(took_s * 1000, 1),
+                **_who(scope),
             )
 
     def _bytes_max(self, route: Route) -> int:
@@ -274,3 +276,12 @@ class Application:
         if given is not None and SANE_ID.fullmatch(given):
             return given.decode()
         return f"{self._id_prefix}{next(self._ids):x}"
+
+
+def _who(scope: Scope) -> dict[str, str | int]:
+    """The client's address and, if it is signed in with a token or a cookie, its account."""
+    state, client = scope["state"], scope.get("client")
+    found: dict[str, str | int] = {"client": client[0]} if client else {}
+    if (known := state["caller"] or state.get("session")) is not None:
+        found["account_id"] = known.account_id
+    return found

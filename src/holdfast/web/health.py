@@ -14,13 +14,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.engines.metrics import metrics
 from holdfast.engines.migrate import plan
 from holdfast.engines.postgres import Postgres
+from holdfast.engines.redis import Redis
 from holdfast.web.responses import answer
 from holdfast.web.routing import RouteTable, get_app
 
+FRESH_S = 1.0  # a flood of probes costs one look per second and process
 CHECK_WITHIN_S = 2.0  # load balancers have short time-outs, and slower than this counts as down
 NO_STORE = {"Cache-Control": "no-store"}
 routes = RouteTable(tag="health", bare=True)
@@ -36,6 +39,22 @@ class Health(msgspec.Struct):
     migrations: str  # "done", the names of those to be taken, or what is wrong with them
 
 
+class Readiness:
+    """What the engines answered, shared by all probes for a second."""
+
+    def __init__(self) -> None:
+        self._cache = Cache(self._look, fresh_s=FRESH_S, stale_max_s=0.0, size_max=1)
+
+    async def check(self, postgres: Postgres, redis: Redis) -> tuple[str | None, bool]:
+        """The state of the migrations, None while the ledger is down; and whether Redis answers."""
+        return await self._cache.get((postgres, redis))
+
+    async def _look(self, engines: tuple[Postgres, Redis]) -> tuple[str | None, bool]:
+        postgres, redis = engines
+        migrations, pong = await asyncio.gather(_up(_migrations(postgres)), _up(redis.call("PING")))
+        return migrations, pong is not None
+
+
 @routes.get("/healthz")
 async def get_healthz(request: Request) -> Response:
     """The process responds."""
@@ -46,7 +65,7 @@ async def get_healthz(request: Request) -> Response:
 async def get_readyz(request: Request) -> Response:
     """Whether the load balancer may send requests here."""
     app, application = get_app(request), request.state.application
-    migrations, pong = await asyncio.gather(_up(_migrations(app.postgres)), _up(app.redis.call("PING")))
+    migrations, pong = await application.readiness.check(app.postgres, app.redis)
     health = Health(
         status="ready" if pong else "degraded",
         ledger="up" if migrations else "down",

@@ -214,7 +214,9 @@ def _refuse_unstorable(value: Any, path: str) -> None:
 
 
 ALLOWED_HEADERS = b"authorization, content-type, idempotency-key, if-none-match, last-event-id, x-request-id"
-EXPOSED_HEADERS = b"etag, idempotency-replayed, location, retry-after, x-request-id"
+EXPOSED_HEADERS = (
+    b"etag, idempotency-replayed, location, ratelimit, ratelimit-policy, retry-after, x-request-id"
+)
 
 RawHeaders = list[tuple[bytes, bytes]]
 
