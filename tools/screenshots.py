@@ -231,7 +231,7 @@ async def choose_two_seats(camera: Camera) -> None:
         x, y = app["x"] + app["width"] / 2, app["y"] + app["height"] / 2
         await (page.touchscreen.tap(x, y) if camera.kind != "desktop" else page.mouse.click(x, y))
         await page.wait_for_timeout(300)
-    await page.wait_for_selector("#selection .picked .what")
+    await page.wait_for_selector("#selection [data-hold]")
 
 
 if __name__ == "__main__":

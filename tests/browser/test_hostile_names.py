@@ -129,7 +129,7 @@ async def _chooses(page: Page, hostile: Hostile) -> None:
     await page.mouse.move(app["x"] + app["width"] / 2, app["y"] + app["height"] / 2)
     await page.locator("#rows summary").click()
     await page.locator("[role=gridcell]").first.click()
-    await expect(page.locator("#selection .picked li")).to_have_count(2)
+    await expect(page.locator("#selection .picked .remove")).to_have_count(2)
     assert await page.evaluate(MADE) == 0
     embedded = await page.evaluate("JSON.parse(document.getElementById('show-data').textContent).show")
     assert embedded == hostile.show

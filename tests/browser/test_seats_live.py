@@ -1,5 +1,7 @@
 """The show's page while others choose too: changes, lost seats, lost streams, seats already held."""
 
+import re
+
 from playwright.async_api import Page, Route, expect
 
 from tests.support.box_office import Office
@@ -108,13 +110,87 @@ async def test_a_returning_buyer_sees_the_seats_they_hold(house: Office, page: P
     await expect(page.locator("#mine a.button")).to_have_attribute("href", BOOKING)
 
 
-async def test_a_sold_out_show_shows_a_seat_that_comes_back(house: Office, page: Page) -> None:
+async def test_own_seats_on_the_map_lead_to_the_booking(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    await tap(page, 14)
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+
+    await opened(page, show)
+
+    await expect(page.locator("g.seat.own")).to_have_count(2)
+    await tap(page, 14)
+    notice = page.locator("#selection .notice")
+    await expect(notice).to_contain_text("Row B, seat 5: reserved for you.")
+    await expect(notice.locator("a.button")).to_have_attribute("href", BOOKING)
+    await page.locator("#rows summary").click()
+    await expect(page.locator('[data-seat="14"][role=gridcell]')).to_have_attribute(
+        "aria-label", "Row B, seat 5, Standard, 15 euros, reserved for you"
+    )
+    await page.locator("#mine form button").click()
+    await page.wait_for_url(BOOKING)
+    await opened(page, show)
+    await expect(page.locator("g.seat.own")).to_have_count(0)
+
+
+async def test_the_map_says_that_it_is_offline_and_since_when(house: Office, page: Page) -> None:
+    await opened(page, await house.a_show(seats=40))
+    chip = page.locator("#offline")
+    await expect(chip).to_be_hidden()
+
+    await page.context.set_offline(True)
+    await expect(chip).to_be_visible()
+    await expect(chip).to_have_text(re.compile(r"^Offline – showing seats as of \d+:\d\d"))
+
+    await page.context.set_offline(False)
+    await expect(chip).to_be_hidden()
+
+
+async def test_the_page_stops_selling_when_the_last_seat_goes_and_starts_again(
+    house: Office, page: Page
+) -> None:
     show = await house.a_show(seats=2)
     (rival,) = await house.fans(1)
-    held = await rival.holds(show, "A-1", "A-2")
     await opened(page, show)
-    await expect(page.locator(".show")).to_contain_text("Sold out")
+    sold_out = page.locator("#sold-out")
+    await expect(sold_out).to_be_hidden()
+
+    held = await rival.holds(show, "A-1", "A-2")
+    await expect(sold_out).to_contain_text("All seats are in baskets right now", use_inner_text=True)
+    await expect_announcement(page, "All seats are in baskets right now")
+    await expect(page.locator("#best")).to_be_hidden()
+    await expect(page.locator("#selection")).to_be_hidden()
 
     await rival.delete(f"/bookings/{held.json()['booking_id']}")
-
+    await expect(sold_out).to_be_hidden()
+    await expect_announcement(page, "available again")
+    await expect(page.locator("[data-best]")).to_be_visible()
     await expect(page.locator('g.seat[data-state="A"]')).to_have_count(2)
+
+
+async def test_a_sold_out_show_sells_nothing(house: Office, page: Page, plain: Page) -> None:
+    show = await house.a_show(seats=2, price_minor=0)  # free: booked at once
+    (rival,) = await house.fans(1)
+    assert (await rival.holds(show, "A-1", "A-2")).status_code == 201
+
+    await opened(page, show)
+    await plain.goto(f"/shows/{show}")
+
+    for each in (page, plain):
+        await expect(each.locator("#sold-out")).to_contain_text("Sold out", use_inner_text=True)
+        await expect(each.locator("#best")).to_be_hidden()
+        await expect(each.locator("#selection")).to_be_hidden()
+
+
+async def test_a_page_opened_while_the_last_seats_are_only_held_says_so(house: Office, plain: Page) -> None:
+    show = await house.a_show(seats=2)
+    (rival,) = await house.fans(1)
+    await rival.holds(show, "A-1", "A-2")
+
+    await plain.goto(f"/shows/{show}")
+
+    await expect(plain.locator("#sold-out")).to_contain_text(
+        "All seats are in baskets right now", use_inner_text=True
+    )
+    await expect(plain.locator("#sold-out")).not_to_contain_text("Sold out", use_inner_text=True)

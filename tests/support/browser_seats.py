@@ -41,8 +41,21 @@ async def box_of(element: Locator) -> FloatRect:
 
 
 def picked(page: Page) -> Locator:
-    return page.locator("#selection .picked .what")
+    """A button for each chosen seat that removes it; on a phone hidden until the list is opened."""
+    return page.locator("#selection .picked .remove")
 
 
 async def expect_announcement(page: Page, words: str) -> None:
     await expect(page.locator("#announce")).to_contain_text(words)
+
+
+def removes(page: Page, seat: str) -> Locator:
+    """The button that removes a chosen seat."""
+    return page.locator(f'#selection .picked .remove[aria-label="Remove {seat}"]')
+
+
+async def scripts_of(page: Page) -> str:
+    """Where the map's scripts are: a test may import one of them."""
+    src = await page.locator('script[src*="seats/show.js"]').get_attribute("src")
+    assert src is not None
+    return src.removesuffix("show.js")

@@ -50,6 +50,10 @@ class Area(NamedTuple):
     capacity: int
     category: int
 
+    @property
+    def seats(self) -> range:
+        return range(self.start, self.start + self.capacity)
+
 
 class Stretch(NamedTuple):
     """Labels and shape of a run; `Layout.stretches` is parallel to `Layout.runs`."""

@@ -34,7 +34,7 @@ from holdfast.site.seat_form import (
     choose_best_in_section,
     parse_seat_form,
 )
-from holdfast.site.show_view import ShowView, build_show_view, price_alternatives
+from holdfast.site.show_view import ShowView, build_show_view, price_alternatives, ticket_names
 from holdfast.web.idempotency import checked_key
 from holdfast.web.problems import render_engine_down, render_refusal
 from holdfast.web.responses import answer
@@ -99,12 +99,13 @@ async def get_mine(request: Request) -> Response:
         found += [
             booking for booking in latest if booking.show_id == show_id and booking.state in MINE_STATES
         ]
-    now = datetime.now(UTC)
+    now, l10n = datetime.now(UTC), get_localiser(request)
     mine = [
         {
             "booking": public_id(booking.show_id, booking.number),
             "state": MINE_STATES[booking.state],
             "seats": [show.layout.labels[seat] for seat in booking.seats],
+            "names": ticket_names(show.layout, booking.seats, l10n),
             "expires_at": booking.expires_at,
         }
         for booking in found

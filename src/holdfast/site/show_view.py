@@ -1,18 +1,19 @@
 """What the page of a show tells, from the catalogue and the map. No I/O."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from holdfast.catalogue import SaleState, ShowOnSale, sale_state
+from holdfast.catalogue import Kind, SaleState, ShowOnSale, sale_state
 from holdfast.layouts import Layout
 from holdfast.pricing import NextPrice
 from holdfast.site.i18n import Localiser
 
 LISTED_MAX = 600  # seats of a hall that is also listed and drawn as SVG
-FREE = ord("A")
+FREE, HELD = ord("A"), ord("H")
 STATES_WITH_MAP = frozenset({SaleState.UPCOMING, SaleState.ON_SALE, SaleState.SOLD_OUT})
 
 
@@ -68,6 +69,7 @@ class ShowView:
     parts: list[VenueSection]
     rows: list[ListedRow]
     has_spaces: bool  # for wheelchairs
+    left: str  # "free"; "held": all that is left is in baskets; "none"
     now: datetime
 
     @property
@@ -111,6 +113,7 @@ class ShowView:
             "most": self.most,
             "orphan": self.show.orphan_rule.value,
             "open": self.is_open,
+            "isConcert": self.event.kind is Kind.CONCERT,
             "texts": l10n.texts_for_scripts("seats.map_"),
             "parts": self._from_far(),
         }
@@ -147,6 +150,7 @@ def build_show_view(
         parts=list(_parts(show, states)),
         rows=list(_rows(layout, states or b"")) if is_listed else [],
         has_spaces=b"w" in layout.traits,
+        left="free" if free else "held" if states is not None and HELD in states else "none",
         now=now,
     )
 
@@ -219,3 +223,11 @@ def price_alternatives(show: ShowOnSale, groups: Sequence[Sequence[str]]) -> lis
         )
         for labels in groups
     ]
+
+
+def ticket_names(layout: Layout, seats: Sequence[int], l10n: Localiser) -> list[str]:
+    """Labels of seats; of standing areas how many tickets, because fans know no numbers of places."""
+    places = Counter(area.name for area in layout.areas for seat in seats if seat in area.seats)
+    seated = [seat for seat in seats if not any(seat in area.seats for area in layout.areas)]
+    standing = [l10n.t("seats.map_place", count=count, area=area) for area, count in places.items()]
+    return [layout.labels[seat] for seat in seated] + standing

@@ -1,19 +1,21 @@
 // What stands beside the map: what the one who looks holds already, and the time until the sale opens.
 
+/** Shows what the one who looks has of this show, and returns it: a list of bookings. */
 export async function showMine({ mine }, l10n) {
   const banner = document.getElementById("mine");
   const answer = await fetch(mine, { headers: { Accept: "application/json" } });
-  if (!answer.ok) return;
+  if (!answer.ok) return [];
   const { mine: bookings } = await answer.json();
   banner.replaceChildren(...bookings.map((booking) => lineOf(booking, l10n)));
   banner.hidden = !bookings.length;
+  return bookings;
 }
 
-function lineOf({ booking, state, seats, expires_at }, l10n) {
+function lineOf({ booking, state, names, expires_at }, l10n) {
   const line = Object.assign(document.createElement("div"), { className: "mine-line" });
-  const names = { held: "mine", paying: "paying", has: "has" };
-  const text = l10n.t(names[state], {
-    seats: l10n.list(seats), time: expires_at ? l10n.time(new Date(expires_at)) : "",
+  const texts = { held: "mine", paying: "paying", has: "has" };
+  const text = l10n.t(texts[state], {
+    seats: l10n.list(names), time: expires_at ? l10n.time(new Date(expires_at)) : "",
   });
   const go = Object.assign(document.createElement("a"), { className: "button" });
   go.href = `/bookings/${booking}`;

@@ -2,8 +2,8 @@
 // The same picture of a row as the server's (holds/orphans.py): a free seat is free whatever it costs; taken
 // seats, aisles and the ends of a row are walls. Nothing here touches the page.
 
-import { COMPANION, WHEELCHAIR } from "./layout.js";
-import { FREE } from "./states.js";
+import { COMPANION, WHEELCHAIR, groups } from "./layout.js";
+import { FREE, HELD } from "./states.js";
 
 const isSpecial = (layout, seat) => layout.trait[seat] === WHEELCHAIR || layout.trait[seat] === COMPANION;
 
@@ -110,14 +110,12 @@ export function alternatives(layout, states, seats, limit = 3) {
   return chosen;
 }
 
-/** Seats of a choice as stretches that are side by side. */
-export function groups(layout, seats) {
-  const found = [];
-  for (const seat of [...seats].sort((a, b) => a - b)) {
-    const last = found.at(-1);
-    const touches = last && last.at(-1) === seat - 1 && layout.runOf[last[0]] === layout.runOf[seat];
-    if (touches) last.push(seat);
-    else found.push([seat]);
-  }
-  return found;
+/** Up to three whole choices instead of one that lost seats: stretches that lost none stay as they are. */
+export function replacements(layout, states, wanted, lost) {
+  const isHurt = (group) => group.some((seat) => lost.includes(seat));
+  const all = groups(layout, wanted), hurt = all.filter(isHurt);
+  if (hurt.length > 1) return alternatives(layout, states, wanted);
+  const stays = all.filter((group) => !isHurt(group)).flat(), taken = states.slice();
+  for (const seat of stays) taken[seat] = HELD;
+  return alternatives(layout, taken, hurt[0]).map((group) => [...stays, ...group].sort((a, b) => a - b));
 }

@@ -187,12 +187,13 @@ export class Gesture {
     this.glide(this.fitted(this.bounds));
   }
 
-  /** Show a box of the hall; seats in it are at least `pitch` pixels apart, if given. */
-  show(box, { pitchPx = 0, around = null } = {}) {
+  /** Show a box of the hall; seats in it are at least `pitchPx` apart, if given, and `at` is in the middle. */
+  show(box, { pitchPx = 0, around = null, at = null } = {}) {
     const view = this.fitted(box, 0.9);
     view.scale = Math.min(this.most, Math.max(view.scale, pitchPx / this.pitch, this.least));
     const wide = (box[2] - box[0]) * view.scale, high = (box[3] - box[1]) * view.scale;
     if (around && (wide > this.width || high > this.height)) Object.assign(view, around);
+    if (at) Object.assign(view, at);
     this.glide(view);
   }
 

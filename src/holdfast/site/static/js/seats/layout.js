@@ -146,6 +146,13 @@ export function partAt(layout, x, y) {
   return layout.parts.find((part) => isInside(part.box, x, y) && isInOutline(part.outline, x, y));
 }
 
+/** The part at a place, else the nearest one. */
+export function partNear(layout, x, y) {
+  const apart = ({ box: [left, top, right, bottom] }) =>
+    Math.hypot(Math.max(left - x, 0, x - right), Math.max(top - y, 0, y - bottom));
+  return partAt(layout, x, y) ?? layout.parts.reduce((best, part) => (apart(part) < apart(best) ? part : best));
+}
+
 export function isInside([left, top, right, bottom], x, y) {
   return x >= left && x <= right && y >= top && y <= bottom;
 }
@@ -181,7 +188,8 @@ function areaOf(outline) {
   return Math.abs(twice) / 2;
 }
 
-/** Where the name of something is written: half-way across, where it is thickest. A bow is not in its box. */
+/** Where the name of something is written, and how high it is there: half-way across, where it is thickest. A bow
+ *  is not in its box. */
 export function middle(outline) {
   const xs = outline.map(([x]) => x), x = (Math.min(...xs) + Math.max(...xs)) / 2, walls = [];
   for (let i = 0, j = outline.length - 1; i < outline.length; j = i++) {
@@ -193,5 +201,17 @@ export function middle(outline) {
   for (let i = 0; i + 1 < walls.length; i += 2) {
     if (walls[i + 1] - walls[i] > best[1] - best[0] || i === 0) best = [walls[i], walls[i + 1]];
   }
-  return [x, (best[0] + best[1]) / 2];
+  return [x, (best[0] + best[1]) / 2, best[1] - best[0]];
+}
+
+/** Seats of a choice as stretches that are side by side. */
+export function groups(layout, seats) {
+  const found = [];
+  for (const seat of [...seats].sort((a, b) => a - b)) {
+    const last = found.at(-1);
+    const touches = last && last.at(-1) === seat - 1 && layout.runOf[last[0]] === layout.runOf[seat];
+    if (touches) last.push(seat);
+    else found.push([seat]);
+  }
+  return found;
 }

@@ -1,8 +1,8 @@
 // Texts, money and times in the page's language; the server sends the texts.
 
 export class Localiser {
-  constructor({ texts, locale, currency, zone, spelt }) {
-    Object.assign(this, { texts, locale, zone, spelt });
+  constructor({ texts, locale, currency, zone, spelt, isConcert }) {
+    Object.assign(this, { texts, locale, zone, spelt, isConcert });
     this.shape = { style: "currency", currency, trailingZeroDisplay: "stripIfInteger" };
     this.made = {};
   }
@@ -61,6 +61,17 @@ export class Localiser {
   /** "500 rupees": for screen readers. */
   priceSpoken(minor) {
     return this.spoken.format(minor / this.minor);
+  }
+
+  /** A section by its name; a standing area says what it is. */
+  partName({ name, isArea }) {
+    return isArea ? this.t("standing", { area: name }) : name;
+  }
+
+  /** What is in front of the seats: usual names in the page's language. Concerts have no screen. */
+  shapeName(text) {
+    const name = text.toLowerCase() === "screen" && this.isConcert ? "stage" : text.toLowerCase();
+    return this.texts[`shape_${name}`] ?? text;
   }
 
   list(names) {

@@ -2,7 +2,7 @@
 
 import { FREE, HELD } from "./states.js";
 
-const NAMES = ["paper", "card", "sunk", "ink", "soft", "line", "red"];
+const NAMES = ["paper", "card", "sunk", "ink", "soft", "line", "red", "good"];
 
 export class Look {
   constructor(layout, changed) {
@@ -27,11 +27,11 @@ export class Look {
     if (this.forced.matches) {
       Object.assign(this, {
         paper: "Canvas", card: "Canvas", sunk: "Canvas", ink: "CanvasText", soft: "CanvasText",
-        line: "CanvasText", red: "Highlight", gone: "GrayText",
+        line: "CanvasText", red: "Highlight", good: "Highlight", gone: "GrayText",
       });
       this.colours = this.categories.map(() => "LinkText");
     }
-    this.texts = this.colours.map((colour) => (isLight(colour) ? "#1b1712" : "#ffffff"));
+    this.texts = this.colours.map((colour) => textOn(colour));
     if (this.forced.matches) this.texts = this.colours.map(() => "Canvas");
   }
 
@@ -41,7 +41,19 @@ export class Look {
   }
 }
 
-function isLight(colour) {
-  const [r, g, b] = [1, 3, 5].map((at) => (parseInt(colour.slice(at, at + 2), 16) / 255) ** 2.2);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.3;
+const rgbOf = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+
+/** Black or white, whichever reads better: one of them always has a contrast of at least 4.5 to 1. */
+export function textOn(colour) {
+  const linear = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  const [r, g, b] = rgbOf(colour).map((value) => linear(value / 255));
+  const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  return (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) ? "#000000" : "#ffffff";
+}
+
+/** A colour laid over another, as "#rrggbb". */
+export function mixed(over, under, alpha) {
+  const below = rgbOf(under);
+  const parts = rgbOf(over).map((value, at) => Math.round(value * alpha + below[at] * (1 - alpha)));
+  return `#${parts.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
 }

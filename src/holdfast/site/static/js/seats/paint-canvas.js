@@ -5,7 +5,8 @@
 //   a change       repaints the cells of those seats, in the bitmap and on the canvas
 
 import { middle } from "./layout.js";
-import { Seats } from "./seat-signs.js";
+import { mixed, textOn } from "./look.js";
+import { Seats, fitName } from "./seat-signs.js";
 
 const ROOM = 0.25; // of the width, painted beyond each edge: so far a finger sees no blank
 const DOTS_PX = 3.4; // between seats: from here on they are drawn one by one
@@ -16,6 +17,7 @@ const DENSITY_MAX = 2;
 const BITMAPS_PIXELS_MAX = 12e6;
 const FRAME_MS = 10; // for building bitmaps per frame, so that gestures stay smooth
 const PARTS_MS = 250; // from far, a change only moves a number: soon enough
+const DIMMED = 0.55; // how much of a section beside the one in the middle is covered
 
 export class CanvasPainter extends Seats {
   constructor(element, layout, states, look, l10n) {
@@ -27,6 +29,7 @@ export class CanvasPainter extends Seats {
     this.canvas.setAttribute("aria-hidden", "true");
     this.ink = this.canvas.getContext("2d", { alpha: false });
     this.chosenPart = null;
+    this.focus = null; // the part that is looked at, when seats are close: its neighbours are dimmed
     this.bitmaps = new Map();
     this.bitmapPixels = 0;
     element.prepend(this.canvas);
@@ -92,6 +95,7 @@ export class CanvasPainter extends Seats {
     const isFine = drawn.scale * layout.pitch >= SINGLY_PX;
     if (this.level === "dots") for (const part of seen) this[isFine ? "drawSingly" : "drawDots"](part);
     if (this.level === "numbers") for (const part of seen) this.drawNumbers(part);
+    if (this.focus) for (const part of seen) if (this.isDimmed(part)) this.dim(part);
     this.drawChosen();
     cancelAnimationFrame(this.finishing);
     if (this.isUnfinished) this.finishing = requestAnimationFrame(() => this.redraw());
@@ -128,32 +132,50 @@ export class CanvasPainter extends Seats {
     ink.lineWidth = 1.5 / this.drawn.scale;
     ink.stroke();
     const px = Math.min(30, Math.max(11, this.drawn.scale * 2.4));
-    this.write(text, x, y, { px, colour: look.soft, weight: 700 });
+    this.write(this.l10n.shapeName(text), x, y, { px, colour: look.soft, weight: 700 });
+  }
+
+  isDimmed(part) {
+    return this.focus !== null && part !== this.focus && !part.isArea;
+  }
+
+  /** Not where one looks: paler, with its name where it is seen. */
+  dim(part) {
+    const { ink, look, drawn, size } = this;
+    this.trace(part.outline);
+    ink.globalAlpha = DIMMED;
+    ink.fillStyle = ink.strokeStyle = look.card;
+    ink.lineWidth = part.pitch * 1.5;
+    ink.stroke();
+    ink.fill();
+    ink.globalAlpha = 1;
+    const half = [size.width / drawn.scale / 2, size.height / drawn.scale / 2];
+    const [left, top, right, bottom] = part.box;
+    const seen = [Math.max(left, drawn.x - half[0]), Math.max(top, drawn.y - half[1]),
+      Math.min(right, drawn.x + half[0]), Math.min(bottom, drawn.y + half[1])];
+    const wide = (seen[2] - seen[0]) * drawn.scale, high = (seen[3] - seen[1]) * drawn.scale;
+    if (wide < part.name.length * 12 || high < 24) return;
+    this.write(part.name, (seen[0] + seen[2]) / 2, (seen[1] + seen[3]) / 2, { px: 20, colour: look.ink, weight: 800 });
   }
 
   /** From far: how much is left, from what price. The fuller the colour, the more there is. */
   drawPart(part) {
     const { ink, look, drawn, l10n } = this;
-    const share = part.free / part.total;
+    const alpha = 0.3 + 0.7 * Math.sqrt(part.free / part.total);
+    const fill = look.forced.matches ? look.card : part.free ? mixed(look.colours[part.category], look.card, alpha) : look.sunk;
     this.trace(part.outline);
-    ink.fillStyle = look.card;
+    ink.fillStyle = fill;
     ink.fill();
-    ink.globalAlpha = part.free ? 0.3 + 0.7 * Math.sqrt(share) : 1;
-    ink.fillStyle = part.free ? look.colours[part.category] : look.sunk;
-    ink.fill();
-    ink.globalAlpha = 1;
     ink.lineWidth = (part === this.chosenPart ? 4 : 1.25) / drawn.scale;
-    ink.strokeStyle = part === this.chosenPart ? look.ink : part.free ? look.card : look.line;
+    ink.strokeStyle = part === this.chosenPart ? look.ink : part.free && !look.forced.matches ? look.card : look.line;
     ink.stroke();
-    const wide = (part.box[2] - part.box[0]) * drawn.scale, high = (part.box[3] - part.box[1]) * drawn.scale;
-    const room = part.area * drawn.scale ** 2; // of the part itself: a bent one has less than its box
-    if (wide < part.name.length * 6 + 6 || high < 14 || room < 1100) return;
-    const [x, y] = middle(part.outline);
-    const strong = share > 0.35 && !look.isDark;
-    const colour = !part.free ? look.soft : strong ? look.texts[part.category] : look.ink;
-    const isRoomy = wide > 74 && high > 46 && room > 5400;
-    const px = Math.min(15, Math.max(9, wide / (part.name.length + 1.5)));
-    this.write(part.name, x, y, { px, colour, weight: 800, down: isRoomy ? -14 : 0 });
+    const name = l10n.partName(part), [x, y, thick] = middle(part.outline);
+    const wide = (part.box[2] - part.box[0]) * drawn.scale, high = thick * drawn.scale;
+    const room = { wide, high, area: part.area * drawn.scale ** 2 }, fit = fitName(name, room);
+    if (!fit) return;
+    const colour = look.forced.matches ? look.ink : !part.free ? look.soft : textOn(fill);
+    const isRoomy = wide > 74 && high > 46 && room.area > 5400;
+    this.write(name, x, y, { ...fit, colour, weight: 800, down: isRoomy ? -14 : 0 });
     if (!isRoomy) return;
     const from = part.free ? l10n.t("from", { price: l10n.price(part.fromMinor) }) : l10n.t("none");
     this.write(from, x, y, { px: 11, colour, down: 2 });
@@ -276,28 +298,11 @@ export class CanvasPainter extends Seats {
     this.write(run.row, x, y, { px, colour: look.soft, weight: 700 });
   }
 
-  /** Ours: dark, ticked and a little bigger, at every level. */
-  drawChosen() {
-    const { ink, layout, look, drawn } = this;
-    for (const seat of this.chosen) {
-      const pitch = layout.parts[layout.partOf[seat]].pitch;
-      if (this.level === "numbers") {
-        this.drawSeat(seat);
-        continue;
-      }
-      const radius = Math.max(pitch * 0.52, 4.5 / drawn.scale);
-      ink.beginPath();
-      ink.arc(layout.x[seat], layout.y[seat], radius, 0, 7);
-      ink.fillStyle = look.ink;
-      ink.fill();
-      ink.lineWidth = 2 / drawn.scale;
-      ink.strokeStyle = look.card;
-      ink.stroke();
-      if (radius * drawn.scale > 6) {
-        const px = radius * drawn.scale * 1.3;
-        this.write("✓", layout.x[seat], layout.y[seat], { px, colour: look.paper });
-      }
-    }
+  /** Seats that are held or booked by the one who looks. */
+  setOwn(seats) {
+    const before = this.own;
+    this.own = new Set(seats);
+    this.paint([...before, ...seats].filter((seat) => this.layout.runOf[seat] >= 0));
   }
 
   choose(seats, part = null) {
@@ -339,6 +344,11 @@ export class CanvasPainter extends Seats {
       ink.fillRect(layout.x[seat] - half, layout.y[seat] - half, half * 2, half * 2);
       if (this.level === "dots") this.drawDot(ink, seat, drawn.scale * size.density);
       else this.drawSeat(seat);
+      if (!this.isDimmed(layout.parts[layout.partOf[seat]])) continue;
+      ink.globalAlpha = DIMMED;
+      ink.fillStyle = look.card;
+      ink.fillRect(layout.x[seat] - half, layout.y[seat] - half, half * 2, half * 2);
+      ink.globalAlpha = 1;
     }
   }
 

@@ -22,6 +22,7 @@ export class SvgPainter {
     this.svg = make("svg", { class: "hall", "aria-hidden": "true", focusable: "false" });
     this.seats = new Array(layout.count);
     this.chosen = new Set();
+    this.own = new Set();
     this.drawHall();
     element.prepend(this.svg);
   }
@@ -42,7 +43,7 @@ export class SvgPainter {
   drawShape({ outline, text }) {
     const shape = make("polygon", { points: points(outline), class: "hall-shape" });
     const [x, y] = middle(outline);
-    this.svg.append(shape, make("text", { x: x * UNIT, y: y * UNIT, class: "hall-shape-name" }, text));
+    this.svg.append(shape, make("text", { x: x * UNIT, y: y * UNIT, class: "hall-shape-name" }, this.l10n.shapeName(text)));
   }
 
   drawArea(part) {
@@ -50,7 +51,7 @@ export class SvgPainter {
     const [x, y] = middle(part.outline);
     const shape = make("polygon", { points: points(part.outline), fill: this.look.colours[part.category] });
     const left = make("text", { x: x * UNIT, y: y * UNIT + 20 });
-    group.append(shape, make("text", { x: x * UNIT, y: y * UNIT - 2, class: "name" }, part.name), left);
+    group.append(shape, make("text", { x: x * UNIT, y: y * UNIT - 2, class: "name" }, this.l10n.partName(part)), left);
     this.svg.append(group);
     return { group, left };
   }
@@ -97,6 +98,13 @@ export class SvgPainter {
       if (this.seats[seat]) this.svg.append(this.seats[seat]); // above its neighbours: it is a little bigger
     }
     for (const [area, { group }] of this.areas) group.classList.toggle("mine", area === part);
+  }
+
+  /** Seats that are held or booked by the one who looks. */
+  setOwn(seats) {
+    for (const seat of this.own) this.seats[seat]?.classList.remove("own");
+    for (const seat of seats) this.seats[seat]?.classList.add("own");
+    this.own = new Set(seats);
   }
 
   paint(seats) {

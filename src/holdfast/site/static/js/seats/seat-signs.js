@@ -1,21 +1,49 @@
 // Draws a single seat on a canvas: free, held, taken or selected, and its accessibility sign.
 // Everything is painted in metres; `scale` and `drawn.scale` say how many pixels that are.
 
-import { COMPANION, RESTRICTED, WHEELCHAIR, numberOf } from "./layout.js";
+import { COMPANION, RESTRICTED, WHEELCHAIR, groups, numberOf } from "./layout.js";
 import { Look } from "./look.js";
+
+const MARK_PX = 4.5; // half as wide as a mark of chosen seats at least is: smaller is not seen
+const NAME_PX = { least: 8, most: 15 };
+
+/**
+ * Marks of chosen seats, in metres: {from, to, radius}, `from` and `to` being seats. A dot for each where they are far
+ * enough apart on the screen, else one bar over seats side by side: dots would lie upon each other.
+ */
+export function marksOf(layout, seats, scale) {
+  return groups(layout, seats).flatMap((group) => {
+    const pitch = layout.parts[layout.partOf[group[0]]].pitch, least = MARK_PX / scale;
+    if (pitch * 0.46 >= least) return group.map((seat) => ({ from: seat, to: seat, radius: pitch * 0.46 }));
+    return [{ from: group[0], to: group.at(-1), radius: least }];
+  });
+}
+
+/** How a name is written into a part that has this room on the screen: {px, isTurned}; null: it does not fit. */
+export function fitName(name, { wide, high, area }) {
+  const letters = name.length * 0.62; // a letter is about as wide as that, of the height of its line
+  const share = Math.sqrt(Math.min(1, area / (wide * high))); // a slanted part has less room than its box
+  const sizeIn = (along, across) =>
+    Math.min(NAME_PX.most, (along * share) / (letters + 0.4), across * share * 0.8);
+  const level = sizeIn(wide, high), turned = sizeIn(high, wide), isTurned = level < NAME_PX.least;
+  const px = isTurned ? turned : level;
+  return px >= NAME_PX.least ? { px, isTurned } : null;
+}
 
 export class Seats {
   constructor(layout, states, look) {
     Object.assign(this, { layout, states, look });
     this.chosen = new Set();
+    this.own = new Set(); // held or booked by the one who looks
   }
 
   /** Words at a place of the hall, as big as they are read, whatever the scale. */
-  write(text, x, y, { px, colour, weight = 600, down = 0 }) {
+  write(text, x, y, { px, colour, weight = 600, down = 0, isTurned = false }) {
     const { ink, look } = this, px1 = 1 / this.drawn.scale;
     ink.save();
     ink.translate(x, y + down * px1);
     ink.scale(px1, px1);
+    if (isTurned) ink.rotate(-Math.PI / 2);
     ink.font = `${weight} ${px}px ${look.body}`;
     ink.textAlign = "center";
     ink.textBaseline = "middle";
@@ -29,7 +57,7 @@ export class Seats {
     const { layout, look } = this, x = layout.x[seat], y = layout.y[seat];
     const pitch = layout.parts[layout.partOf[seat]].pitch, half = pitch * 0.41;
     const colour = look.colours[layout.category[seat]];
-    const kind = Look.kind(this.states[seat]);
+    const isOwn = this.own.has(seat), kind = isOwn ? "free" : Look.kind(this.states[seat]);
     const px = pitch * scale;
     if (kind === "gone") {
       ink.fillStyle = look.gone;
@@ -47,7 +75,7 @@ export class Seats {
       ink.globalAlpha = 1;
       return;
     }
-    ink.fillStyle = colour;
+    ink.fillStyle = isOwn ? look.good : colour;
     ink.fill();
   }
 
@@ -86,7 +114,7 @@ export class Seats {
   drawSeat(seat) {
     const { ink, layout, look } = this, pitch = layout.parts[layout.partOf[seat]].pitch;
     const half = pitch * 0.43, category = layout.category[seat], kind = Look.kind(this.states[seat]);
-    const trait = layout.trait[seat], isMine = this.chosen.has(seat);
+    const trait = layout.trait[seat], isOwn = this.own.has(seat), isMine = isOwn || this.chosen.has(seat);
     ink.save();
     ink.translate(layout.x[seat], layout.y[seat]);
     ink.rotate(layout.turn[seat]);
@@ -99,9 +127,9 @@ export class Seats {
       ink.setLineDash([pitch * 0.16, pitch * 0.1]);
       ink.stroke();
     } else if (kind === "free" || isMine) {
-      ink.fillStyle = isMine ? look.ink : look.colours[category];
+      ink.fillStyle = isOwn ? look.good : isMine ? look.ink : look.colours[category];
       ink.fill();
-      ink.strokeStyle = look.red;
+      ink.strokeStyle = isOwn ? look.good : look.red;
       ink.lineWidth = pitch * 0.08;
       if (isMine) ink.stroke();
     } else {
@@ -117,6 +145,29 @@ export class Seats {
     const text = isMine ? "✓" : trait === WHEELCHAIR ? "♿︎" : numberOf(layout, seat);
     const px = this.drawn.scale * pitch * (text.length > 2 ? 0.36 : 0.42);
     this.write(text, layout.x[seat], layout.y[seat], { px, colour, weight: 700 });
+  }
+
+  /** Ours: dark, ticked and a little bigger, at every level. */
+  drawChosen() {
+    const { ink, layout, look, drawn } = this;
+    if (this.level === "numbers") {
+      for (const seat of this.chosen) this.drawSeat(seat);
+      return;
+    }
+    for (const { from, to, radius } of marksOf(layout, this.chosen, drawn.scale)) {
+      ink.lineCap = "round";
+      for (const [wide, colour] of [[radius * 2 + 2 / drawn.scale, look.card], [radius * 2, look.ink]]) {
+        ink.beginPath();
+        ink.moveTo(layout.x[from], layout.y[from]);
+        ink.lineTo(layout.x[to], layout.y[to]);
+        ink.lineWidth = wide;
+        ink.strokeStyle = colour;
+        ink.stroke();
+      }
+      ink.lineCap = "butt";
+      const px = radius * drawn.scale * 1.3;
+      if (px > 8) this.write("✓", layout.x[from], layout.y[from], { px, colour: look.paper });
+    }
   }
 
   ringAt(seat, radius, colour, width) {

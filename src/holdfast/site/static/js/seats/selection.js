@@ -1,8 +1,9 @@
 // The selected seats: chosen on the map or in the grid, shown in the panel, held by the server.
 
-import { alternatives, betterThan, togetherAt } from "./choose.js";
+import { alternatives, betterThan, replacements, togetherAt } from "./choose.js";
 import { labelOf, numberOf, TRAIT_LETTERS } from "./layout.js";
 import { FREE, LETTERS } from "./states.js";
+import { labels } from "./summary.js";
 
 const AGAIN_MS = 1200;
 const ECHO_MS = 1500; // news of a refused hold of our own have arrived by then
@@ -12,6 +13,8 @@ export class Selection {
     Object.assign(this, { data, layout, live, l10n, announce, shown, repriced });
     this.seats = [];
     this.area = null; // {part, count}
+    this.own = new Map(); // seats that are ours already: {booking, state}
+    this.hasSections = layout.parts.filter((part) => !part.isArea).length > 1;
     this.quantity = 2;
     this.isOneByOne = false;
     this.isHolding = false;
@@ -27,12 +30,12 @@ export class Selection {
   nameOf(seat) {
     const run = this.layout.runs[this.layout.runOf[seat]];
     const parts = { row: run.row, number: numberOf(this.layout, seat), section: run.part.name };
-    const sections = this.layout.parts.filter((part) => !part.isArea);
-    return this.l10n.t(sections.length > 1 ? "seat" : "seat_plain", parts);
+    return this.l10n.t(this.hasSections ? "seat" : "seat_plain", parts);
   }
 
   stateName(seat) {
-    return this.l10n.t(this.chosen.has(seat) ? "state_mine" : `state_${LETTERS[this.live.states[seat]]}`);
+    const state = this.own.get(seat)?.state ?? LETTERS[this.live.states[seat]];
+    return this.l10n.t(`state_${this.chosen.has(seat) ? "mine" : state}`);
   }
 
   noteOf(seat) {
@@ -58,7 +61,7 @@ export class Selection {
   }
 
   labels(seats) {
-    return this.l10n.list(seats.map((seat) => labelOf(this.layout, seat)));
+    return labels(this, seats);
   }
 
   // Choosing
@@ -68,7 +71,8 @@ export class Selection {
     if (this.chosen.has(seat)) {
       this.set(this.seats.filter((other) => other !== seat));
       this.announce(this.l10n.t("removed", { seat: labelOf(this.layout, seat) }));
-    } else if (this.live.states[seat] !== FREE) {
+    } else if (this.own.has(seat)) this.chooseTaken(seat);
+    else if (this.live.states[seat] !== FREE) {
       this.announce(this.l10n.t("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) }));
     } else if (this.isOneByOne) this.add(seat);
     else this.takeTogether(seat);
@@ -91,7 +95,8 @@ export class Selection {
     this.announceChoice(few);
   }
 
-  choosePart(part) {
+  /** Tickets of a standing area, as many as wanted. Tapped once more it is given up; a button only adds. */
+  choosePart(part, isToggle = true) {
     if (!this.data.open || this.isHolding) return;
     const count = Math.min(this.quantity, this.data.most);
     if (part.free < count) {
@@ -99,7 +104,8 @@ export class Selection {
       return;
     }
     this.seats = [];
-    this.area = this.area?.part === part && this.area.count === count ? null : { part, count };
+    const isChosen = this.area?.part === part && this.area.count === count;
+    this.area = isToggle && isChosen ? null : { part, count };
     this.changed();
     this.announceChoice();
   }
@@ -109,9 +115,7 @@ export class Selection {
     this.quantity = quantity;
     if (!isNew || this.isOneByOne) return;
     if (this.area) {
-      const { part } = this.area;
-      this.area = null;
-      this.choosePart(part);
+      this.choosePart(this.area.part, false);
     } else if (this.seats.length) this.takeTogether(this.seats[0]);
   }
 
@@ -141,8 +145,9 @@ export class Selection {
     this.shown();
   }
 
-  notify(text, groups = [], sort = "warn") {
-    this.notice = { text, groups, sort };
+  /** `more`: seats that are left of a choice (`rest`), a booking to go to, whether the groups are to stand out. */
+  notify(text, groups = [], sort = "warn", more = {}) {
+    this.notice = { text, groups, sort, ...more };
     this.announce(text);
     this.shown();
   }
@@ -162,7 +167,11 @@ export class Selection {
 
   get total() {
     if (this.area) return this.data.prices[this.area.part.category] * this.area.count;
-    return this.seats.reduce((sum, seat) => sum + this.priceOf(seat), 0);
+    return this.sumOf(this.seats);
+  }
+
+  sumOf(seats) {
+    return seats.reduce((sum, seat) => sum + this.priceOf(seat), 0);
   }
 
   /** A refused hold may have taken the seats for a moment: the map's news of it are not of other buyers. */
@@ -186,21 +195,29 @@ export class Selection {
     } else if (seats.some((seat) => this.chosen.has(seat - 1) || this.chosen.has(seat + 1))) this.advise();
   }
 
-  loseSeats(wanted, lost) {
-    const instead = alternatives(this.layout, this.live.states, wanted);
-    this.seats = wanted.filter((seat) => !lost.includes(seat));
+  /**
+   * Some of the wanted seats are gone. The best choice of as many that costs no more is selected at once, so that
+   * a group stays together; dearer ones are only offered. `instead` is what the server offers, if it refused the hold.
+   */
+  loseSeats(wanted, lost, instead = replacements(this.layout, this.live.states, wanted, lost)) {
+    const [best, ...others] = instead, rest = wanted.filter((seat) => !lost.includes(seat));
+    const isSelected = best && this.sumOf(best) <= this.sumOf(wanted);
+    this.seats = isSelected ? best : best ? [] : rest;
     this.key = newKey();
     this.isRefused = false;
-    const text = this.l10n.t("taken", { seats: this.labels(lost) });
-    this.notify(instead.length ? `${text} ${this.l10n.t("instead")}` : text, instead, "bad");
+    const text = [this.l10n.t("taken", { seats: this.labels(lost) })];
+    if (isSelected) text.push(this.l10n.t("replaced", { seats: this.labels(best) }));
+    else if (best) text.push(this.l10n.t("instead"));
+    this.notify(text.join(" "), isSelected ? others.slice(0, 1) : instead, "bad", { rest: best ? rest : [], isLoud: !isSelected });
   }
 
-  /** A taken seat was tapped: offers as many seats near it as wanted. */
+  /** A taken seat was tapped: offers as many seats near it as wanted; of an own seat, its booking. */
   chooseTaken(seat) {
+    const text = this.l10n.t("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) });
+    if (this.own.has(seat)) return void this.notify(text, [], "good", { own: this.own.get(seat) });
     if (!this.data.open || this.isHolding) return;
     const like = Array.from({ length: this.isOneByOne ? 1 : this.quantity }, () => seat);
     const instead = alternatives(this.layout, this.live.states, like);
-    const text = this.l10n.t("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) });
     this.notify(instead.length ? `${text} ${this.l10n.t("instead")}` : text, instead);
   }
 
@@ -251,11 +268,7 @@ export class Selection {
     const known = (label) => this.byLabel(label);
     if (problem.code === "seats_taken" && this.seats.length) {
       const groups = (problem.alternatives ?? []).map((group) => group.map(known));
-      const lost = problem.taken.map(known), seats = this.labels(lost);
-      this.seats = this.seats.filter((seat) => !lost.includes(seat));
-      this.key = newKey();
-      const text = `${this.l10n.t("taken", { seats })} ${groups.length ? this.l10n.t("instead") : ""}`;
-      this.notify(text, groups, "bad");
+      this.loseSeats(this.seats, problem.taken.map(known), groups);
     } else if (problem.better) {
       const better = problem.better.map(known);
       this.isRefused = true;

@@ -1,15 +1,13 @@
 // The page of a show: connects the map, the grid and the panel. Without this file the page's forms work.
 
+import { Availability } from "./availability.js";
 import { Gesture } from "./gesture.js";
-import { nearestSeat, outlined, partAt, seated } from "./layout.js";
+import { middle, outlined, partAt, partNear, seated } from "./layout.js";
 import { Look } from "./look.js";
-import { FREE, Live } from "./states.js";
+import { Live } from "./states.js";
 import { Localiser } from "./localiser.js";
 
-const TOUCH_PX = 24; // between seats: a finger cannot choose below that
-const MOUSE_PX = 10;
-const REACH_PX = 22; // how far from a seat a tap may be; or a seat further, where seats are wider apart
-const CLOSE_PX = 34;
+const SEATS_PX = 9; // between seats: from here on single seats are looked at, and their section and rows are shown
 const AGAIN_MS = 3000;
 const QUANTITY_KEY = "holdfast.quantity";
 
@@ -19,12 +17,18 @@ const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("show-data").textContent);
 const l10n = new Localiser(data);
 
-let layout, live, painter, gesture, grid, panel, selection, look, minimap, part = null;
+let layout, live, painter, gesture, grid, panel, selection, look, minimap, availability, standing, tip, edges;
+let linesOf, tap, leastPitch, bookings = [];
+let part = null; // of the list beside the map
+let here = null, goal = null, settledAt = null; // in the middle of the map, once seats are close; where a glide leads
 
 async function begin() {
   const element = byId("map");
   if (!element) return;
   if (byId("list")) byId("list").hidden = true;
+  const fitting = new ResizeObserver(() => requestAnimationFrame(fitMap));
+  for (const each of [document.body, document.querySelector(".side")]) if (each) fitting.observe(each);
+  fitMap();
   live = new Live(data, { changed, trouble, grown: () => location.reload() });
   const isSmall = data.seats <= data.svgMax, opening = patiently(() => live.open());
   const [sent, { SvgPainter, CanvasPainter }] = await patiently(() => Promise.all([
@@ -41,7 +45,8 @@ async function begin() {
   const seat = async () => {
     await opening;
     seated(layout, sent);
-    count();
+    availability = new Availability(layout, live, data.prices);
+    availability.count();
   };
   const isFar = !isSmall && data.parts && CanvasPainter.isFar(gesture.view.scale * layout.pitch);
   if (isFar) layout.parts.forEach((each, index) => Object.assign(each, data.parts[index]));
@@ -71,9 +76,14 @@ function onScreen() {
 
 /** What is not needed to see the map: it comes when the map is there. */
 async function furnish() {
-  const [{ Selection }, { Grid }, { Minimap }, { SelectionPanel }] = await patiently(() => Promise.all([
-    import("./selection.js"), import("./grid.js"), import("./minimap.js"), import("./selection-panel.js"), import("./choose.js"),
-  ]));
+  const [{ Selection }, { Grid }, { Minimap }, { SelectionPanel }, { Standing }, { Edges }, { Tip }, summary, taps] =
+    await patiently(() => Promise.all([
+      import("./selection.js"), import("./grid.js"), import("./minimap.js"), import("./selection-panel.js"),
+      import("./standing.js"), import("./edges.js"), import("./tip.js"), import("./summary.js"), import("./tap.js"),
+      import("./choose.js"),
+    ]));
+  ({ linesOf } = summary);
+  ({ tap, leastPitch } = taps);
   panel = new SelectionPanel(byId("selection"), l10n, { held: () => selection.hold() });
   minimap = new Minimap(byId("minimap"), layout, look, {
     went: (at) => {
@@ -86,10 +96,14 @@ async function furnish() {
     onSeat: (seat) => selection.choose(seat), onPart: (area) => selection.choosePart(area),
     describe: (seat) => selection.describe(seat), stateOf: (seat) => live.states[seat], chosen: () => selection.chosen,
   });
+  standing = new Standing(layout, l10n, { added: (area) => selection.choosePart(area, false), counted: setQuantity });
+  edges = new Edges(byId("edges"), layout);
+  tip = new Tip(byId("tip"), gesture, selection, (each) => grid.left(each));
   live.follow();
   listen();
   shown();
-  settled(gesture.view);
+  showOwn();
+  gesture.settle();
 }
 
 /** Until it works: the box office may be away for a moment, and the forms of the page do not need the map. */
@@ -106,18 +120,28 @@ async function patiently(ask) {
 }
 
 const roomy = ([left, top, right, bottom]) => {
-  const room = Math.max(right - left, bottom - top) * 0.02;
+  const room = Math.max((right - left) * 0.02, (bottom - top) * 0.02, layout.pitch);
   return [left - room, top - room, right + room, bottom + room];
 };
 
-/** The painter, with the minimap's frame following it. */
+/** On a wide screen the map and the choice end above the fold, whatever is above them: seats.css. */
+function fitMap() {
+  const side = document.querySelector(".side"), { style } = document.documentElement;
+  style.setProperty("--above", `${Math.round(byId("map").getBoundingClientRect().top + scrollY)}px`);
+  if (side) style.setProperty("--side-end", `${Math.round(side.getBoundingClientRect().bottom + scrollY)}px`);
+}
+
+/** The painter, with everything that follows it. */
 const painting = {
   move(view) {
     painter.move(view);
+    edges?.move(view);
     frame(view);
   },
   settle(view) {
+    painter.focus = here = whereIs(view);
     painter.settle(view);
+    showWhere(view);
     frame(view);
   },
 };
@@ -126,153 +150,102 @@ function frame(view) {
   minimap?.show(view, gesture.width, gesture.height, gesture.isClose);
 }
 
-// Counting what is left
-
-function count() {
-  for (const each of layout.parts) {
-    Object.assign(each, { free: 0, total: 0, byCategory: new Uint32Array(layout.categories.length) });
-  }
-  for (let seat = 0; seat < layout.count; seat++) {
-    const each = layout.parts[layout.partOf[seat]];
-    each.total += 1;
-    if (live.states[seat] === FREE) each.byCategory[layout.category[seat]] += 1;
-  }
-  live.known = live.states.slice();
-  for (const each of layout.parts) sum(each);
+/** The part that is looked at: the one chosen from a list until the view is moved, else the one in the middle. */
+function whereIs(view) {
+  const isMoved = !settledAt || ["x", "y", "scale"].some((each) => view[each] !== settledAt[each]);
+  const isClose = gesture?.isClose && view.scale * layout.pitch >= SEATS_PX;
+  const found = goal ?? (isMoved ? partNear(layout, view.x, view.y) : here);
+  settledAt = view;
+  goal = null;
+  return isClose ? found : null;
 }
 
-function sum(each) {
-  const free = [...each.byCategory.keys()].filter((category) => each.byCategory[category]);
-  each.free = free.reduce((total, category) => total + each.byCategory[category], 0);
-  each.fromMinor = Math.min(...free.map((category) => data.prices[category]));
+/** Which section, which rows: seats that are close look alike everywhere. */
+function showWhere(view) {
+  if (!edges) return;
+  if (here) edges.show(view, here.runs, gesture.width, gesture.height);
+  else edges.clear();
+  const chip = byId("here");
+  chip.hidden = !here || layout.parts.length < 2;
+  if (here) chip.textContent = inPart(here);
 }
 
-function recount(seats) {
-  const touched = new Set();
-  for (const seat of seats) {
-    const each = layout.parts[layout.partOf[seat]];
-    const was = live.known[seat] === FREE, is = live.states[seat] === FREE;
-    live.known[seat] = live.states[seat];
-    if (was !== is) each.byCategory[layout.category[seat]] += is ? 1 : -1;
-    touched.add(each);
-  }
-  for (const each of touched) sum(each);
+function inPart(each) {
+  return l10n.t("in_part", { part: l10n.partName(each), left: grid.left(each) });
 }
 
 // What happens
 
 function changed(seats) {
   const began = performance.now();
-  recount(seats);
+  availability.recount(seats);
   painter.paint(seats);
   grid.paint(seats);
   selection.follow(seats);
+  if (seats.some((seat) => selection.own.has(seat))) loadMine();
   labelParts();
   performance.measure("seats:change", { start: began, end: performance.now(), detail: seats.length });
 }
 
 function trouble(is) {
-  announce(l10n.t(is ? "offline" : "online"));
-  byId("map").classList.toggle("is-offline", is);
+  const chip = byId("offline");
+  chip.textContent = l10n.t("offline", { time: l10n.time(live.seenAt) });
+  chip.hidden = !is;
+  announce(is ? chip.textContent : l10n.t("online"));
 }
 
-function tapped({ x, y, isTouch }) {
-  if (!selection) return false;
-  const pitchPx = gesture.view.scale * layout.pitch, here = partAt(layout, x, y);
-  if (here?.isArea) {
-    selection.choosePart(here);
-    return true;
-  }
-  if (pitchPx < (isTouch ? TOUCH_PX : MOUSE_PX)) return comeCloser(here, { x, y }, isTouch);
-  const reach = Math.max(REACH_PX / gesture.view.scale, layout.pitch), mine = selection.chosen;
-  const seat = nearestSeat(layout, x, y, reach, (each) => live.states[each] === FREE || mine.has(each));
-  const exact = nearestSeat(layout, x, y, layout.pitch * 0.6, () => true);
-  // A tap on a taken seat is answered with a notice; a tap between seats selects a free one.
-  if (exact >= 0 && exact !== seat && live.states[exact] !== FREE && !mine.has(exact)) {
-    selection.chooseTaken(exact);
-    return true;
-  }
-  if (seat >= 0) selection.choose(seat);
-  return seat >= 0;
-}
-
-/** First to the whole part, then to its seats around the tap. */
-function comeCloser(here, around, isTouch) {
-  const near = nearestSeat(layout, around.x, around.y, TOUCH_PX / gesture.view.scale, () => true);
-  const each = here ?? layout.parts[layout.partOf[near]];
-  if (!each) return false;
-  const isThere = gesture.view.scale > gesture.fitted(each.box, 0.9).scale * 0.7;
-  gesture.show(each.box, { pitchPx: isThere ? (isTouch ? CLOSE_PX : TOUCH_PX) : 0, around });
-  return true;
+function tapped(at) {
+  return Boolean(selection) && tap(at, { layout, live, gesture, selection });
 }
 
 function hovered(at) {
-  const tip = byId("tip");
-  const text = at && tipAt(gesture.world(at));
-  tip.hidden = !text;
-  if (!text) return;
-  tip.replaceChildren(...text.filter(Boolean).map((line, place) =>
-    Object.assign(document.createElement(place ? "span" : "strong"), { textContent: line })));
-  const left = Math.min(gesture.width - tip.offsetWidth - 8, Math.max(8, at.x - tip.offsetWidth / 2));
-  const top = at.y - tip.offsetHeight - 16;
-  tip.style.transform = `translate(${left}px, ${top < 4 ? at.y + 22 : top}px)`;
-}
-
-function tipAt({ x, y }) {
-  if (!selection) return null;
-  const seat = nearestSeat(layout, x, y, layout.pitch * 0.7, () => true);
-  const isNear = gesture.view.scale * layout.pitch >= 5;
-  if (seat >= 0 && isNear) {
-    const price = `${selection.categoryOf(seat)} · ${l10n.price(selection.priceOf(seat))}`;
-    return [selection.nameOf(seat), price, selection.noteOf(seat), selection.stateName(seat)];
-  }
-  const here = partAt(layout, x, y);
-  if (!here || (isNear && !here.isArea)) return null;
-  const from = here.free ? l10n.t("from", { price: l10n.price(here.fromMinor) }) : "";
-  return [here.name, from, grid.left(here)];
+  tip?.show(at);
 }
 
 function settled(view) {
   if (!panel) return;
-  const here = gesture.isClose ? partAt(layout, view.x, view.y) : null;
-  if (here && here !== part) showPart(here);
-  if (!gesture.isClose) byId("part").value = "";
-  const isFar = view.scale * layout.pitch < (isCoarse.matches ? TOUCH_PX : MOUSE_PX) && layout.runs.length;
-  panel.hint.textContent = l10n.t(isFar ? "hint_far" : "hint_near");
+  const shownPart = here ?? (gesture.isClose ? partAt(layout, view.x, view.y) : null);
+  if (shownPart && shownPart !== part) showPart(shownPart);
+  byId("part").value = shownPart ? shownPart.index : "";
+  const isFar = view.scale * layout.pitch < leastPitch(isCoarse.matches);
+  panel.hint.textContent = l10n.t(!layout.runs.length ? "hint_standing" : isFar ? "hint_far" : "hint_near");
 }
 
 function showPart(each) {
   part = each;
-  byId("part").value = each.index;
   if (byId("rows").open) grid?.show(each);
+  standing.show(part, (area) => grid.left(area));
 }
 
 function shown() {
-  const seats = selection.seats.map((seat) => ({
-    name: selection.nameOf(seat), note: [selection.categoryOf(seat), selection.noteOf(seat)].filter(Boolean).join(" · "),
-    price: l10n.price(selection.priceOf(seat)), colour: layout.categories[layout.category[seat]].colour,
-    remove: () => selection.choose(seat),
-  }));
-  const { area } = selection;
-  const places = area && [{
-    name: l10n.t("place", { count: area.count, area: area.part.name }), note: "",
-    price: l10n.price(selection.total), colour: layout.categories[area.part.category].colour,
-    remove: () => selection.set([]),
-  }];
-  const number = area?.count ?? selection.seats.length;
+  const { area, notice } = selection, count = area?.count ?? selection.seats.length;
   panel.show({
-    items: places ?? seats,
-    total: selection.total,
-    button: l10n.t(area ? "hold_places" : "hold", { count: number }),
+    lines: linesOf(selection), total: selection.total,
+    line: l10n.t(area ? "sum_places" : "sum", { count, price: l10n.price(selection.total) }),
+    button: l10n.t(area ? "hold_places" : "hold", { count }),
   });
-  const { notice } = selection;
-  panel.setNotice(notice?.text ?? "", (notice?.groups ?? []).map((group) => ({
-    label: l10n.t("take", { seats: selection.labels(group) }), take: () => take(group),
-  })), notice?.sort);
+  panel.setNotice(notice?.text ?? "", actionsOf(notice ?? {}), notice?.sort);
   panel.setButton({ isAllowed: !selection.isRefused, isBusy: selection.isHolding });
+  // One button is the next step: the one of the choice, once there is one.
+  const others = byId("best") ? "[data-best]" : "[data-add]";
+  for (const other of document.querySelectorAll(others)) other.classList.toggle("quiet", count > 0);
+  document.querySelector(".choose").classList.toggle("has-choice", count > 0);
   painter.choose(selection.seats, area?.part);
   grid.paint(new Set([...(shown.last ?? []), ...selection.seats]));
   shown.last = selection.seats;
+}
+
+/** What may be done about a notice: other seats, those that are left, the booking it is about. */
+function actionsOf({ groups = [], rest = [], own, isLoud }) {
+  const actions = groups.map((group, place) => ({
+    label: l10n.t("take", { seats: selection.labels(group) }), act: () => take(group), isLoud: isLoud && place === 0,
+  }));
+  if (rest.length) actions.push({ label: l10n.t("keep", { seats: selection.labels(rest) }), act: () => take(rest) });
+  if (own) {
+    const label = l10n.t(own.state === "has" ? "mine_tickets" : "mine_go");
+    actions.push({ label, href: `/bookings/${own.booking}`, isLoud: own.state !== "has" });
+  }
+  return actions;
 }
 
 /** Prices have moved since the page was made: what it says of them moves too. */
@@ -281,7 +254,7 @@ function repriced() {
     band.querySelector("strong").textContent = l10n.price(data.prices[band.dataset.band]);
     band.querySelector(".band-soon")?.remove();
   }
-  for (const each of layout.parts) sum(each);
+  availability.sum();
   grid.paint(grid.cells.keys());
 }
 
@@ -305,10 +278,11 @@ function labelParts() {
   labelling ??= setTimeout(() => {
     labelling = null;
     for (const option of byId("part").options) {
-      if (option.value === "") continue;
-      const each = layout.parts[option.value];
-      option.textContent = l10n.t("in_part", { part: each.name, left: grid.left(each) });
+      if (option.value !== "") option.textContent = inPart(layout.parts[option.value]);
     }
+    if (here) byId("here").textContent = inPart(here);
+    standing.show(part, (area) => grid.left(area));
+    availability.show(l10n, announce);
   }, 400);
 }
 
@@ -323,10 +297,8 @@ function listen() {
   }
   byId("part").addEventListener("change", ({ target }) => {
     if (target.value === "") return void gesture.fit();
-    const each = layout.parts[target.value];
-    gesture.show(each.box);
-    showPart(each);
-    announce(l10n.t("in_part", { part: each.name, left: grid.left(each) }));
+    goTo(layout.parts[target.value]);
+    announce(inPart(layout.parts[target.value]));
   });
   byId("rows").addEventListener("toggle", () => {
     if (byId("rows").open) grid.show(part ?? layout.parts[0]);
@@ -340,40 +312,53 @@ function listen() {
   listenToForm();
 }
 
+/** To a part of the hall; a standing area may be a thin bow, whose middle is not that of its box. */
+function goTo(each) {
+  const [x, y] = middle(each.outline);
+  goal = each;
+  gesture.show(each.box, { at: each.isArea ? { x, y } : null });
+  showPart(each);
+}
+
+/** How many tickets: for a tap on the map, the best seats, and standing areas alike. */
+function setQuantity(quantity) {
+  const form = byId("best"), radio = form?.querySelector(`[name=quantity][value="${quantity}"]`);
+  if (radio) radio.checked = true;
+  localStorage.setItem(QUANTITY_KEY, quantity);
+  standing.setCount(quantity);
+  const best = form?.querySelector("[data-best]");
+  if (best) best.textContent = l10n.t("best", { count: quantity });
+  selection.setQuantity(quantity);
+}
+
 function listenToForm() {
-  const form = byId("best");
-  if (!form) return;
-  const radios = [...form.elements.quantity ?? []], button = form.querySelector("[data-best]");
-  const stored = radios.find((radio) => radio.value === localStorage.getItem(QUANTITY_KEY));
-  if (stored) stored.checked = true;
-  const read = () => {
-    const quantity = Number(new FormData(form).get("quantity")) || 1;
-    button.textContent = l10n.t("best", { count: quantity });
-    selection.setQuantity(quantity);
-  };
-  form.addEventListener("change", ({ target }) => {
-    if (target.name === "quantity") {
-      localStorage.setItem(QUANTITY_KEY, target.value);
-      read();
-    }
+  const form = byId("best"), stored = Number(localStorage.getItem(QUANTITY_KEY));
+  setQuantity(stored >= 1 && stored <= data.most ? stored : Math.min(2, data.most));
+  form?.addEventListener("change", ({ target }) => {
+    if (target.name === "quantity") setQuantity(Number(target.value));
     if (target.id === "one-by-one") selection.isOneByOne = target.checked;
-    if (target.name === "section" && target.value) {
-      const each = layout.parts.find(({ name }) => name === target.value);
-      gesture.show(each.box);
-      showPart(each);
-    }
+    if (target.name === "section" && target.value) goTo(layout.parts.find(({ name }) => name === target.value));
   });
-  form.addEventListener("submit", (event) => {
+  form?.addEventListener("submit", (event) => {
     event.preventDefault();
     event.stopPropagation(); // base.js must not mark it as sent: it may be sent again
     selection.best(new URLSearchParams(new FormData(form)));
   });
-  read();
 }
 
 async function loadMine() {
   const { showMine } = await import("./beside.js");
-  await showMine(data, l10n);
+  bookings = await showMine(data, l10n);
+  if (selection) showOwn();
+}
+
+/** Seats of the one who looks, on the map and in the list. */
+function showOwn() {
+  const own = bookings.flatMap(({ booking, state, seats }) =>
+    seats.map((label) => [selection.byLabel(label), { booking, state }]));
+  selection.own = new Map(own);
+  painter.setOwn([...selection.own.keys()]);
+  grid.paint(grid.cells.keys());
 }
 
 if (byId("opens")) import("./beside.js").then(({ countDown }) => countDown(byId("opens")));

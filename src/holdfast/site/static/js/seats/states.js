@@ -26,6 +26,7 @@ export class Live {
     this.version = 0;
     this.states = null;
     this.isLive = true;
+    this.seenAt = new Date(); // when the states were last known to be true
   }
 
   /** The first picture. */
@@ -43,6 +44,7 @@ export class Live {
       else if (!this.source && !this.waiting) this.connect();
     });
     addEventListener("online", () => this.retry(0));
+    addEventListener("offline", () => this.setLive(false));
   }
 
   async read() {
@@ -76,6 +78,7 @@ export class Live {
   }
 
   setLive(isLive) {
+    if (!isLive && this.isLive) this.seenAt = new Date();
     if (isLive !== this.isLive) this.trouble(!isLive);
     this.isLive = isLive;
   }
