@@ -316,7 +316,7 @@ def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[floa
 def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
     """roles.py has their names."""
     turns = Turns(app.postgres)
-    sale = SaleJobs(app.bookings, app.claims, app.seatmap, app.config)
+    sale = SaleJobs(app.bookings, app.claims, app.seatmap, app.redis, app.config)
     payments = PaymentJobs(app.payments, app.saga_runner)
     webhooks, books = WebhookJobs(app.webhooks_in), ReconciliationJobs(app.reconciliation, app.config)
     refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)

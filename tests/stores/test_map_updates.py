@@ -51,7 +51,7 @@ class TestAnUpdateThatRedisDidNotGet:
         await cut_off.app.holds.cancel(booking)
 
         assert (await pool(app, till).states())[4] == "H"
-        jobs = SaleJobs(app.bookings, app.claims, app.seatmap, app.config)
+        jobs = SaleJobs(app.bookings, app.claims, app.seatmap, app.redis, app.config)
         while (await pool(app, till).states())[4] != "A":
             assert await jobs.rebuild_stale() > 0, "the show is not among those that need a new map"
 
@@ -102,6 +102,8 @@ class TestAMapThatIsBroken:
         sale = await app.bookings.sale(broken.show)
         assert sale is not None
         assert sale.map_stale
+        await app.seatmap.rebuild(broken.show, "test")
+        assert await pool(app, broken).states() == "A" * 50
 
 
 async def _break(app: App, till: Till) -> None:

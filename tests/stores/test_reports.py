@@ -91,7 +91,7 @@ async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: l
             await app.holds.cancel(await now_of(app, chance.choice(held)))
         case "lapse" if held:
             await Till(app, show_id).lapse(chance.choice(held).number)
-            await SaleJobs(app.bookings, app.claims, app.seatmap, app.config).sweep()
+            await SaleJobs(app.bookings, app.claims, app.seatmap, app.redis, app.config).sweep()
         case "reduce" if confirmed:
             booking = await now_of(app, chance.choice(confirmed))
             if len(booking.seats) > 1:

@@ -285,16 +285,61 @@ class TestRule7TheComparison:
         assert await jobs.compare_show(till.show) == []
         assert await shown(stage.app, till.show) == SEAT_4
 
-    async def test_only_shows_with_traffic_are_looked_at_and_all_of_them_are(self, stage: Stage) -> None:
+    async def test_every_open_sale_has_its_turn_with_and_without_traffic(self, stage: Stage) -> None:
+        """Nothing moves in a show whose last update was missed: it would stay wrong until its sale ends."""
         busy, quiet = await stage.till(), await stage.till()
         await busy.opened(9)
         for till in (busy, quiet):
             await _claimed_only(stage, till, 4)
+        rounds = await till.postgres.fetchval("SELECT count(*) FROM sale")
+        await stage.app.redis.call("DEL", "job:compare")
 
-        await stage.jobs(compare_pause_s=0).compare()
+        worker = stage.jobs(compare_pause_s=0, shows_max=3)
+        for _ in range(rounds):
+            await worker.compare()
 
         assert await shown(stage.app, busy.show) == "A" * 9 + "H" + "A" * 10
-        assert await shown(stage.app, quiet.show) == SEAT_4
+        assert await shown(stage.app, quiet.show) == "A" * 20
+
+    async def test_many_workers_that_find_a_difference_rebuild_the_map_once(self, stage: Stage) -> None:
+        """Each rebuild sends the whole map to every viewer."""
+        till = await stage.till()
+        await _claimed_only(stage, till, 4)
+        before, _ = await stage.app.claims.epoch(till.show)
+
+        workers = [stage.jobs(compare_pause_s=0) for _ in range(5)]
+        await asyncio.gather(*(worker.compare_show(till.show) for worker in workers))
+
+        after, _ = await stage.app.claims.epoch(till.show)
+        assert after == before + 2  # one mark, one rebuild
+        assert await shown(stage.app, till.show) == "A" * 20
+
+    async def test_one_worker_at_a_time_compares_and_another_takes_over(self, stage: Stage) -> None:
+        till = await stage.till()
+        await stage.app.redis.call("DEL", "job:compare")
+        first, second = stage.jobs(compare_pause_s=0), stage.jobs(compare_pause_s=0)
+        await first.compare()
+        await _claimed_only(stage, till, 4)
+
+        await second.compare()
+        assert await shown(stage.app, till.show) == SEAT_4
+
+        await stage.app.redis.call("DEL", "job:compare")  # the first one has died, and its lease has ended
+        await second.compare()
+        assert await shown(stage.app, till.show) == "A" * 20
+
+    async def test_a_broken_map_does_not_stop_the_comparison_of_others(self, stage: Stage) -> None:
+        broken, other = await stage.till(), await stage.till()
+        await stage.app.redis.call("SET", stage.pool(broken.show).key("ends"), "not a sorted set")
+        await _claimed_only(stage, other, 4)
+        await stage.app.redis.call("DEL", "job:compare")
+
+        worker = stage.jobs(compare_pause_s=0)
+        await worker.compare()
+        await worker.rebuild_stale()
+
+        assert await shown(stage.app, other.show) == "A" * 20
+        assert await stage.pool(broken.show).states() == "A" * 20
 
 
 async def _is_claimed(stage: Stage, till: Till, seat: int) -> None:

@@ -74,9 +74,10 @@ class Stage:
         for app in (self.app, self.slow):
             await until(partial(_answers, app))
 
-    def jobs(self, **config: Any) -> SaleJobs:
-        app = self.app
-        return SaleJobs(app.bookings, app.claims, app.seatmap, replace(app.config, **config))
+    def jobs(self, *, shows_max: int = 200, **config: Any) -> SaleJobs:
+        """Of a worker of its own."""
+        app, changed = self.app, replace(self.app.config, **config)
+        return SaleJobs(app.bookings, app.claims, app.seatmap, app.redis, changed, shows_max=shows_max)
 
     async def fans(self, how_many: int) -> list[cast.Fan]:
         return await cast.fans(self.app, self.api, how_many)

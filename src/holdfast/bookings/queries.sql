@@ -91,8 +91,10 @@ VALUES ($1, $2, $3, $4, $5, $6)
        emptied_at = CASE WHEN excluded.cancelled THEN sale.emptied_at END;
 
 -- name: mark_sale
--- Redis is unreachable: its map of this show must be rebuilt before it sells again. Once is enough.
-UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now() WHERE show_id = $1 AND NOT map_stale;
+-- The map of this show must be rebuilt before Redis sells from it again. Once is enough; and not at all if
+-- there is a later map than the one that was found wrong ($2).
+UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now()
+ WHERE show_id = $1 AND NOT map_stale AND ($2::bigint IS NULL OR epoch <= $2);
 
 -- name: lock_sale
 -- Against holds that are being opened, until the map is published.
@@ -130,8 +132,14 @@ SELECT number, owner_id, claim_id, seats, state::text AS state, counts,
    AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = $1));
 
 -- name: shows_with_moves
--- Shows something happened in since then.
-SELECT DISTINCT show_id FROM booking_move WHERE at > now() - $1 * interval '1 s' LIMIT $2;
+-- Shows something happened in since then, after this one.
+SELECT DISTINCT show_id FROM booking_move
+ WHERE at > now() - $1 * interval '1 s' AND show_id > $2 ORDER BY show_id LIMIT $3;
+
+-- name: open_sales
+-- The next shows after this one that are on sale and have had a map.
+SELECT show_id FROM sale
+ WHERE show_id > $1 AND closes_at > now() AND epoch > 1 AND NOT map_stale ORDER BY show_id LIMIT $2;
 
 -- name: counts
 -- Seats by state, for listings; a lapsed hold is free. Held and paying seats are what remains of the taken

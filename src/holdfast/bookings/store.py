@@ -244,9 +244,10 @@ class Bookings:
         row = await self._postgres.fetchrow(Q.sale, show_id)
         return Sale(row["epoch"], row["map_stale"], row["age_ds"], row["revision"]) if row else None
 
-    async def mark_map_stale(self, show_id: int) -> None:
-        """From now on Redis must be rebuilt before it sells this show again."""
-        await self._postgres.execute(Q.mark_sale, show_id)
+    async def mark_map_stale(self, show_id: int, epoch: int | None = None) -> bool:
+        """The map must be rebuilt before Redis sells this show again. False: it is marked already, or has
+        been rebuilt since `epoch`."""
+        return await self._postgres.execute(Q.mark_sale, show_id, epoch) == "UPDATE 1"
 
     async def stale_sales(self, limit: int) -> list[int]:
         return [row["show_id"] for row in await self._postgres.fetch(Q.stale_sales, limit)]
@@ -260,10 +261,13 @@ class Bookings:
         rows = await self._postgres.fetch(Q.counts, list(show_ids))
         return {row["show_id"]: {"H": row["held"], "B": row["booked"], "X": row["blocked"]} for row in rows}
 
-    async def shows_with_moves(self, since_s: float, limit: int) -> list[int]:
+    async def open_sales(self, after: int, limit: int) -> list[int]:
+        return [row["show_id"] for row in await self._postgres.fetch(Q.open_sales, after, limit)]
+
+    async def shows_with_moves(self, since_s: float, after: int, limit: int) -> list[int]:
         # Planned for this moment: a generic plan expects a third of all moves and reads the whole table.
         async with self._postgres.fresh_plans() as tx:
-            return [row["show_id"] for row in await tx.fetch(Q.shows_with_moves, since_s, limit)]
+            return [row["show_id"] for row in await tx.fetch(Q.shows_with_moves, since_s, after, limit)]
 
 
 async def set_sale(tx: Transaction, **sale: Any) -> None:
