@@ -65,6 +65,8 @@ class SearchForm:
         is_order = field == "date_to" and _is_date(self.typed.get("date_to", ""))
         code = "date_order" if is_order else {"date_from": "date", "date_to": "date"}.get(field, field)
         mistakes = {**self.mistakes, field: code if field in EXPLAINED else "link"}
+        if is_order:
+            mistakes["date_from"] = "date_unused"  # which of the two is wrong is unknown
         if field in PLACES and self.given.get("sort") == Sort.DISTANCE:
             mistakes["sort"] = mistakes[field]  # without a place there are no distances
         return SearchForm(
