@@ -117,7 +117,7 @@ async def test_without_scripts_a_seat_just_taken_is_answered_with_others(house: 
 
     await plain.locator("#list button").click()
 
-    await expect(plain.locator("#refused")).to_contain_text("A-1 was just taken")
+    await expect(plain.locator("#refused")).to_contain_text("No longer available: A-1")
     await plain.locator("#refused button").first.click()
     assert BOOKING.search(plain.url), plain.url
 

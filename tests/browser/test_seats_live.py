@@ -38,7 +38,7 @@ async def test_a_chosen_seat_that_another_buyer_takes_is_reported_with_alternati
     await rival.holds(show, "B-5")
 
     await expect_announcement(page, "B-5")
-    await expect(page.locator("#selection .notice")).to_contain_text("B-5 was just taken")
+    await expect(page.locator("#selection .notice")).to_contain_text("No longer available: B-5")
     offered = page.locator("#selection .notice button").first
     await offered.click()
     await expect(picked(page)).to_have_count(2)
@@ -59,7 +59,7 @@ async def test_a_buyer_that_loses_a_seat_is_offered_alternatives_at_once(house: 
     await page.route("**/hold", too_late)
     await page.locator("[data-hold]").click()
 
-    await expect(page.locator("#selection .notice")).to_contain_text("B-5 was just taken")
+    await expect(page.locator("#selection .notice")).to_contain_text("No longer available: B-5")
     await page.unroute("**/hold")
     await page.locator("#selection .notice button").first.click()
     await page.locator("[data-hold]").click()

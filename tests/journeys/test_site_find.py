@@ -143,7 +143,7 @@ async def test_a_search_without_a_hit_helps(api: httpx2.AsyncClient) -> None:
     [
         ("date_from=yesterday", "date_from", "Enter a date"),
         ("date_from=2090-02-01&date_to=2090-01-01", "date_to", "This is before the first date, so we"),
-        ("postal_code=QQQ999", "postal_code", "We don't know a venue near this postcode"),
+        ("postal_code=QQQ999", "postal_code", "We couldn't find a venue near this postcode"),
     ],
 )
 async def test_a_mistake_in_a_filter_is_explained_beside_its_field_and_the_search_goes_on(
@@ -190,7 +190,7 @@ async def test_a_part_of_an_address_that_makes_no_sense_is_left_out_with_a_notic
     page = await opens(api, f"/find?q={title}&{mistake}")
 
     assert f"/shows/{show['id']}" in page.links("/shows/")
-    assert "Part of this link doesn't work any more" in page.text
+    assert "Part of this link no longer works" in page.text
 
 
 @pytest.mark.parametrize("number", ["0", "2", "83", "84", "99", "100000", "last"])
@@ -202,7 +202,7 @@ async def test_a_page_that_does_not_exist_shows_the_first_one(
     page = await opens(api, f"/find?q=periwinkle&city={stage.city}&page={number}")
 
     assert f"/shows/{show['id']}" in page.links("/shows/")
-    assert "There's no such page of results. This is the first one." in page.text
+    assert "That page of results doesn't exist. Here's the first one." in page.text
 
 
 @pytest.mark.parametrize("address", ["q=%ff", "&".join(f"a{n}=1" for n in range(101))])

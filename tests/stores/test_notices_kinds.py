@@ -135,9 +135,9 @@ async def is_given(scene: Scene) -> Booking:
 # What happens, what the mail is called, what it says, and what is attached to it.
 HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking]], str, str, set[str]]] = {
     NoticeKind.HOLD_LAPSING: (lapsing, "Pay now", "2 minutes left", set()),
-    NoticeKind.HOLD_LAPSED: (lapsed, "has ended", "been charged", set()),
+    NoticeKind.HOLD_LAPSED: (lapsed, "has expired", "been charged", set()),
     NoticeKind.TICKETS: (buys, "Your 2 tickets", "€30.00", {"tickets.pdf", "tickets.ics"}),
-    NoticeKind.DECLINED: (declined, "was declined", "still holding your seats", set()),
+    NoticeKind.DECLINED: (declined, "was declined", "your seats are still reserved", set()),
     NoticeKind.LATE_BOOKED: (is_booked_late, "are confirmed", "were still available", set()),
     NoticeKind.LATE_REFUNDED: (is_refunded_late, "refunding it", "refunding the full amount", set()),
     NoticeKind.REFUNDED: (gives_back, "€30.00", "to your original payment method", set()),

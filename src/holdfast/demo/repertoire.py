@@ -139,11 +139,11 @@ EVENTS = (
     ),
     DemoEvent(
         CONCERT, NEARLY_SOLD_OUT_TITLE, "Classical", "", 95, 9.1,
-        "Thirty years, four players, one last evening. A handful of seats are left.",
+        "Thirty years, four players, one last evening.",
     ),
     DemoEvent(
         CONCERT, FREE_TITLE, "Classical", "Hindi", 50, 8.7,
-        "An hour of afternoon ragas, free for everybody. Bring your lunch, take your seat.",
+        "An hour of afternoon ragas, free for everyone. Bring your lunch, take your seat.",
         featured=True,
     ),
     DemoEvent(
