@@ -60,6 +60,9 @@ class Config:
     gateway_secret: str = secret("signs the sandbox's webhooks and opens its API; several: the newest first")
     gateway_timeout_ms: int = setting(5000, "time-out of a gateway call; its outcome is unknown then")
     gateway_links_max: int = setting(64, "concurrent gateway calls per process")
+    gateway_looks_per_second_max: int = setting(
+        20, "look-ups of waiting payments by all processes together; Stripe allows 100 calls, 25 in test mode"
+    )
     payment_buffer_s: int = setting(120, "a payment may take this long beyond the end of its hold")
     payment_grace_s: int = setting(
         60, "seats stay reserved this long after a payment's deadline if the gateway is silent"

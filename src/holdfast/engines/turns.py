@@ -7,6 +7,11 @@ The process that has the lease keeps it as long as it renews it, so a job may re
 are for economy only: a process that sleeps through its lease and runs once more does no harm.
 """
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.leases import LeaseQueue, LeaseTable
 from holdfast.engines.loop import Job
 from holdfast.engines.postgres import Postgres, Queries
@@ -34,6 +39,28 @@ class Turns:
 
         run_alone.__qualname__ = name
         return pause_s, run_alone
+
+    @asynccontextmanager
+    async def taken(self, name: str, lease_s: float) -> AsyncIterator[bool]:
+        """Whether this process has the turn until the block ends; renewed meanwhile, then given back."""
+        mine = await self._take(name, lease_s)
+        if not mine:
+            yield False
+            return
+        renewing = asyncio.create_task(self._keep(mine, lease_s))
+        try:
+            yield True
+        finally:
+            renewing.cancel()
+            with suppress(asyncio.CancelledError):
+                await renewing
+            await self._queue.give_back(mine)
+
+    async def _keep(self, mine: list[Lease], lease_s: float) -> None:
+        while True:
+            await asyncio.sleep(lease_s / LEASE_PAUSES)
+            with suppress(EngineDown):
+                await self._queue.renew(mine, lease_s)
 
     async def _renew(self, mine: list[Lease], lease_s: float) -> list[Lease]:
         """Empty: there was no lease, or another process has it by now."""

@@ -514,6 +514,7 @@ CREATE TABLE payment (
     due_at timestamp with time zone,
     requested_at timestamp with time zone DEFAULT now() NOT NULL,
     ended_at timestamp with time zone,
+    looked_at timestamp with time zone,
     CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
     CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
     CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
@@ -551,6 +552,7 @@ CREATE VIEW payment_detail AS
     payment.due_at,
     payment.requested_at,
     payment.ended_at,
+    payment.looked_at,
     booking.state AS booking_state,
     booking.claim_id,
     booking.seats,
@@ -1961,6 +1963,64 @@ BEGIN
     SELECT * FROM start_outcomes(p_show, p_number, p_owner, p_request, v_started, v_ask, v_over);
 END $$;
 
+CREATE FUNCTION take_due_payments(p_gateway text, p_limit integer, p_lease_ms integer, p_per_s integer) RETURNS TABLE(show_id bigint, number bigint, attempt integer)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_polls int;
+BEGIN
+    SELECT count(*) INTO v_polls
+      FROM (SELECT 1 FROM payment
+             WHERE due_at <= now() AND (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+             LIMIT p_limit) AS due;
+    IF v_polls > 0 THEN
+        v_polls := take_gateway_looks(p_gateway, v_polls, p_per_s);
+    END IF;
+    RETURN QUERY
+    WITH urgent AS (
+          SELECT show_id, number, attempt
+            FROM payment
+           WHERE due_at <= now() AND NOT (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+        ORDER BY due_at
+           LIMIT p_limit
+             FOR UPDATE SKIP LOCKED
+    ), polls AS (
+          SELECT show_id, number, attempt
+            FROM payment
+           WHERE due_at <= now() AND (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+        ORDER BY due_at
+           LIMIT v_polls
+             FOR UPDATE SKIP LOCKED
+    ), due AS (
+        SELECT * FROM urgent UNION ALL SELECT * FROM polls LIMIT p_limit
+    )
+       UPDATE payment
+          SET turn = turn + 1, tries = tries + 1, due_at = now() + p_lease_ms * interval '1 ms'
+         FROM due
+        WHERE payment.show_id = due.show_id AND payment.number = due.number
+          AND payment.attempt = due.attempt
+    RETURNING payment.show_id, payment.number, payment.attempt;
+END $$;
+
+CREATE FUNCTION take_gateway_looks(p_gateway text, p_wanted integer, p_per_s integer) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_full_at timestamptz;
+    v_granted int;
+BEGIN
+    INSERT INTO gateway_budget (gateway, full_at) VALUES (p_gateway, now()) ON CONFLICT DO NOTHING;
+    SELECT greatest(full_at, now()) INTO v_full_at FROM gateway_budget WHERE gateway = p_gateway FOR UPDATE;
+    v_granted := greatest(0, least(p_wanted, floor(
+        round(extract(epoch FROM now() + interval '1 s' - v_full_at) * p_per_s, 6))::int));
+    IF v_granted > 0 THEN
+        UPDATE gateway_budget SET full_at = v_full_at + v_granted * (interval '1 s' / p_per_s)
+         WHERE gateway = p_gateway;
+    END IF;
+    RETURN v_granted;
+END $$;
+
 CREATE FUNCTION terms_are_never_changed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -2342,6 +2402,11 @@ CREATE TABLE gate_search (
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+CREATE TABLE gateway_budget (
+    gateway text NOT NULL,
+    full_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE gateway_webhook (
     gateway text NOT NULL,
     event_id text NOT NULL,
@@ -2688,7 +2753,8 @@ CREATE TABLE reconciliation_run (
     began_at timestamp with time zone NOT NULL,
     ended_at timestamp with time zone NOT NULL,
     seen bigint NOT NULL,
-    settled bigint NOT NULL
+    settled bigint NOT NULL,
+    deep_at timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL
 );
 
 CREATE TABLE refresh_token (
@@ -3084,6 +3150,9 @@ ALTER TABLE ONLY gate_pass_show
 
 ALTER TABLE ONLY gate_search
     ADD CONSTRAINT gate_search_pkey PRIMARY KEY (pass_id, at);
+
+ALTER TABLE ONLY gateway_budget
+    ADD CONSTRAINT gateway_budget_pkey PRIMARY KEY (gateway);
 
 ALTER TABLE ONLY gateway_webhook
     ADD CONSTRAINT gateway_webhook_pkey PRIMARY KEY (gateway, event_id);

@@ -107,7 +107,7 @@ async def refresh_payment(request: Request) -> Response:
     """The payer is back from the gateway: look the payment up now instead of waiting for the webhook."""
     payment = await _own_payment(request)
     saga_runner: SagaRunner = get_app(request).saga_runner
-    return _payment_answer(await saga_runner.refresh_from_gateway(payment))
+    return _payment_answer(await saga_runner.refresh_for_payer(payment))
 
 
 @routes.delete(

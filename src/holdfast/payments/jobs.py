@@ -40,21 +40,17 @@ class PaymentJobs:
             log.warning("payment not carried on", key=payment.key, error=repr(error))
 
 
-BACK = timedelta(hours=1)  # before the latest comparison began: payments that were in progress then
-FIRST = timedelta(days=1)
-
-
 class ReconciliationJobs:
     def __init__(self, reconciliation: Reconciliation, config: Config) -> None:
         self._reconciliation = reconciliation
         self._pause = timedelta(seconds=config.reconcile_pause_s * 0.75)
 
     async def compare(self) -> int:
-        """One process at a time: the first takes the lock, the others return at once."""
+        """One process at a time: the first takes the lease, the others return at once."""
         async with self._reconciliation.lock() as is_ours:
-            since = await self._reconciliation.since(BACK, FIRST, self._pause) if is_ours else None
+            since = await self._reconciliation.since(self._pause) if is_ours else None
             if since is not None:
-                await self._reconciliation.compare(since)
+                await self._reconciliation.compare(since.at, is_deep=since.is_deep)
         return 0
 
     async def count(self) -> int:

@@ -41,20 +41,18 @@ SELECT found.*
                       LIMIT 1) AS found;
 
 -- name: take_due
--- Due payments, oldest first, now leased to this worker; rows that another worker is taking are skipped.
-WITH due AS (
-      SELECT show_id, number, attempt
-        FROM payment
-       WHERE due_at <= now()
-    ORDER BY due_at
-       LIMIT $1
-         FOR UPDATE SKIP LOCKED
-)
+SELECT * FROM take_due_payments($1, $2, $3, $4);
+
+-- name: take_looks
+SELECT take_gateway_looks($1, $2, $3);
+
+-- name: note_look
+-- A payer looks again: at most once in $4 seconds. No row: too soon.
    UPDATE payment
-      SET turn = turn + 1, tries = tries + 1, due_at = now() + $2 * interval '1 ms'
-     FROM due
-    WHERE payment.show_id = due.show_id AND payment.number = due.number AND payment.attempt = due.attempt
-RETURNING payment.show_id, payment.number, payment.attempt;
+      SET looked_at = now()
+    WHERE show_id = $1 AND number = $2 AND attempt = $3
+      AND (looked_at IS NULL OR looked_at < now() - $4 * interval '1 s')
+RETURNING true;
 
 -- name: take_turn
 -- This payment, if it has not ended: leased to this worker, even if another worker had it.

@@ -20,6 +20,7 @@ import structlog
 from holdfast.bookings import public_id
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
+from holdfast.engines.turns import Turns
 from holdfast.payments.differences import (
     WATCHED_LONG_S,
     Comparison,
@@ -43,6 +44,19 @@ IN_DOUBT_MAX = 1000  # looked up one by one per comparison; the next comparison 
 SKEW = timedelta(seconds=60)  # between the gateway's clock and the ledger's
 
 
+FIRST = timedelta(days=1)  # of a gateway that was never compared
+OVERLAP = timedelta(minutes=2)  # of two comparisons: clocks differ, and lists lag
+DEEP_PAUSE = timedelta(hours=1)
+BACK = timedelta(hours=1)  # a payment may be under way this long
+LEASE_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonStart:
+    at: datetime
+    is_deep: bool  # it reads what was under way during the last deep one, too
+
+
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
     seen: int
@@ -56,19 +70,15 @@ class Reconciliation:
         self._postgres = postgres
         self._payments = payments
         self._saga_runner = saga_runner
+        self._turns = Turns(postgres)
 
     @asynccontextmanager
     async def lock(self) -> AsyncIterator[bool]:
-        """False: another process is comparing."""
-        async with self._postgres.lease() as connection:
-            is_ours = await connection.fetchval(Q.try_lock, self.gateway.name)
-            try:
-                yield is_ours
-            finally:
-                if is_ours:
-                    await connection.fetchval(Q.unlock, self.gateway.name)
+        """False: another process is comparing. A lease: one that is never given back ends by itself."""
+        async with self._turns.taken(f"reconcile {self.gateway.name}", LEASE_S) as is_ours:
+            yield is_ours
 
-    async def compare(self, since: datetime) -> ComparisonResult:
+    async def compare(self, since: datetime, *, is_deep: bool = False) -> ComparisonResult:
         """Payments made since then, and the differences of earlier comparisons. Raises GatewayDown."""
         began: datetime = await self._postgres.fetchval(Q.now)
         doubtful, seen = await self._list_doubtful(since)
@@ -78,7 +88,7 @@ class Reconciliation:
         for key in await self._unlisted(since, seen):
             doubtful.setdefault(key, None)
         outcome = await self._check_each(list(doubtful.items())[:IN_DOUBT_MAX], len(seen))
-        await self._store_result(since, began, outcome)
+        await self._store_result(since, began, outcome, is_deep=is_deep)
         return outcome
 
     async def look_into(self, key: str) -> PaymentDifference | None:
@@ -101,14 +111,21 @@ class Reconciliation:
             differences=[_page(one) for one in left],
         )
 
-    async def since(self, back: timedelta, first: timedelta, pause: timedelta) -> datetime | None:
-        """Start of the next comparison, without a gap; None: the latest is recent enough."""
+    async def since(self, pause: timedelta) -> "ComparisonStart | None":
+        """Start of the next comparison, without a gap; None: the latest is recent enough.
+
+        Only what is new is read each time. Once an hour it is read from before the last such comparison, for
+        payments that were under way then and were captured since, and whose webhook was lost.
+        """
         row = await self._postgres.fetchrow(Q.latest_comparison, self.gateway.name)
         if row is None:
             now: datetime = await self._postgres.fetchval(Q.now)
-            return now - first
-        began: datetime = row["began_at"]
-        return None if row["now"] - began < pause else began - back
+            return ComparisonStart(now - FIRST, is_deep=True)
+        if row["now"] - row["began_at"] < pause:
+            return None
+        if row["now"] - row["deep_at"] > DEEP_PAUSE:
+            return ComparisonStart(min(row["began_at"], max(row["deep_at"], row["now"] - FIRST)) - BACK, True)
+        return ComparisonStart(row["began_at"] - OVERLAP, is_deep=False)
 
     async def ago(self, length: timedelta) -> datetime:
         now: datetime = await self._postgres.fetchval(Q.now)
@@ -177,14 +194,16 @@ class Reconciliation:
         rows = await self._postgres.fetch(Q.ours, self.gateway.name, *columns)
         return {row["key"]: _ours(row) for row in rows}
 
-    async def _store_result(self, since: datetime, began: datetime, outcome: ComparisonResult) -> None:
+    async def _store_result(
+        self, since: datetime, began: datetime, outcome: ComparisonResult, *, is_deep: bool
+    ) -> None:
         left, name = outcome.differences, self.gateway.name
         async with self._postgres.transaction() as tx:
             await tx.execute(
                 Q.delete_settled, name, [one.key for one in left], [one.kind for one in left], began
             )
             await self._store_differences(tx, left)
-            await tx.execute(Q.store_comparison, name, since, began, outcome.seen, outcome.settled)
+            await tx.execute(Q.store_comparison, name, since, began, outcome.seen, outcome.settled, is_deep)
         metrics.add("payments_reconciled_total", outcome.settled)
 
     async def _store_differences(self, tx: Transaction, left: Sequence[PaymentDifference]) -> None:

@@ -49,24 +49,18 @@ SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::tex
 
 -- name: store_comparison
 -- How far we are; a shorter look back than last time does not move the mark.
-INSERT INTO reconciliation_run (gateway, since_at, began_at, ended_at, seen, settled)
-VALUES ($1, $2, $3, now(), $4, $5)
+INSERT INTO reconciliation_run (gateway, since_at, began_at, ended_at, seen, settled, deep_at)
+VALUES ($1, $2, $3, now(), $4, $5, CASE WHEN $6 THEN $3::timestamptz ELSE 'epoch' END)
     ON CONFLICT (gateway) DO UPDATE
    SET since_at = excluded.since_at, began_at = excluded.began_at, ended_at = excluded.ended_at,
-       seen = excluded.seen, settled = excluded.settled;
+       seen = excluded.seen, settled = excluded.settled,
+       deep_at = greatest(reconciliation_run.deep_at, excluded.deep_at);
 
 -- name: latest_comparison
 SELECT *, now() AS now FROM reconciliation_run WHERE gateway = $1;
 
 -- name: now
 SELECT now();
-
--- name: try_lock
--- One comparison at a time. The lock belongs to this connection and ends with it.
-SELECT pg_try_advisory_lock(hashtext('holdfast books'), hashtext($1));
-
--- name: unlock
-SELECT pg_advisory_unlock(hashtext('holdfast books'), hashtext($1));
 
 -- name: figures
 -- For the gauges: what waits, and what waits for people.

@@ -27,8 +27,11 @@ from holdfast.payments.store import CapturedPayment, PaymentStart, PaymentStore
 
 log = structlog.get_logger(__name__)
 
-# Pauses between two look-ups of a waiting payment, by the number of tries.
-PAUSES_MS = (500, 1000, 2000, 4000, 8000, 15_000)
+# Pauses between two look-ups of a payment, by the number of tries. While it waits for its payer its webhook
+# comes first, and polls only make up for a lost one; a charge without an answer is looked up soon.
+PAYER_PAUSES_MS = (15_000, 30_000, 60_000, 120_000, 240_000)
+PAUSES_MS = (500, 1000, 2000, 4000, 8000, *PAYER_PAUSES_MS)
+LAST_LOOK_MS = 5000  # before the deadline: paid at the last moment is not cancelled
 WATCH_PAUSES_MS = (5_000, 15_000, 60_000, 300_000)
 LATE_CLAIM_MS = 30_000  # the claim on the seats of a late payment, while the ledger decides
 NO_LIMIT = 1_000_000  # the ledger enforces the owner's limit
@@ -106,7 +109,7 @@ class SagaRunner:
                 case PaymentStep.WATCH if payment.step is not PaymentStep.WATCH:
                     return await self._release(payment, is_sure=False)
                 case PaymentStep.LOOK_UP | PaymentStep.CALL_OFF | PaymentStep.WATCH:
-                    due_ms = pause_ms(step, payment, now)
+                    due_ms = pause_ms(step, payment, charge, now)
                     return await self._write_step(payment, step, charge, due_ms) or await self._reload(
                         payment
                     )
@@ -153,6 +156,15 @@ class SagaRunner:
         # its booking may be gone, so confirm() reports LATE and the money is booked or refunded.
         log.warning("money for a payment that had ended", key=payment.key, step=payment.step)
         return await self._settle_late(await self.confirm(payment, charge))
+
+    async def refresh_for_payer(self, payment: Payment) -> Payment:
+        """The payer looks again: at the gateway within its budget, otherwise as far as it is known."""
+        if payment.step in (PaymentStep.PAID, PaymentStep.RETURNED):
+            return payment
+        if await self._payments.may_look(payment):
+            return await self.refresh_from_gateway(payment)
+        metrics.add("payment_looks_refused_total")
+        return await self._reload(payment)
 
     async def _call_gateway(self, step: PaymentStep, payment: Payment) -> Charge:
         """The gateway's answer to a step. Money of another amount or currency than ours becomes UNKNOWN."""
@@ -299,8 +311,15 @@ class SagaRunner:
             return True  # the ledger decides alone
 
 
-def pause_ms(step: PaymentStep, payment: Payment, now: DeadlineStatus) -> int:
-    """Until the next look-up: longer each time, but never past the deadline."""
-    pauses = WATCH_PAUSES_MS if step is PaymentStep.WATCH else PAUSES_MS
+def pause_ms(step: PaymentStep, payment: Payment, charge: Charge, now: DeadlineStatus) -> int:
+    """Until the next look-up: longer each time, but once shortly before the deadline, and at the deadline."""
+    pauses: tuple[int, ...] = WATCH_PAUSES_MS if step is PaymentStep.WATCH else PAUSES_MS
+    if step is PaymentStep.LOOK_UP and any(
+        getattr(one, name) for one in (charge, payment) for name in ("action_url", "client_secret")
+    ):
+        pauses = PAYER_PAUSES_MS
     pause = pauses[min(payment.tries, len(pauses) - 1)]
-    return min(pause, max(payment.left_ms, 0) + 50) if now is DeadlineStatus.LEFT else pause
+    if now is not DeadlineStatus.LEFT:
+        return pause
+    left = max(payment.left_ms, 0)
+    return min(pause, left - LAST_LOOK_MS) if left > LAST_LOOK_MS else min(pause, left + 50)

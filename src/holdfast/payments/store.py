@@ -21,6 +21,7 @@ from holdfast.payments.saga import PaymentStep
 Q = Queries("holdfast.payments")
 
 TRIES_MAX = 4  # of a batch: a deadlock, or a key that another process has just written
+LOOK_AGAIN_S = 2  # a payer who looks again sooner sees what is known
 LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: a slower worker is presumed dead
 STEPS = {step.value: step for step in PaymentStep}
 STATES = {state.value: state for state in BookingState}
@@ -152,13 +153,27 @@ class PaymentStore:
         return [found.get(key) for key in keys]
 
     async def take_due(self, limit: int) -> list[Payment]:
-        """Payments whose lease has ended: now leased to this worker."""
+        """Due payments, as many as the gateway's budget allows: now leased to this worker."""
+        gateway, per_s = self._config.gateway, self._config.gateway_looks_per_second_max
         with fault_injection.fault_points("ledger.take_due"):
-            rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
+            rows = await self._postgres.fetch(Q.take_due, gateway, limit, self.lease_ms, per_s)
         if not rows:
             return []
         keys = ([row[name] for row in rows] for name in ("show_id", "number", "attempt"))
         return [_payment(row) for row in await self._postgres.fetch(Q.taken, *keys)]
+
+    async def take_looks(self, wanted: int) -> int:
+        """Look-ups at the gateway that may be made now, of those that all processes share."""
+        per_s = self._config.gateway_looks_per_second_max
+        granted: int = await self._postgres.fetchval(Q.take_looks, self._config.gateway, wanted, per_s)
+        return granted
+
+    async def may_look(self, payment: Payment) -> bool:
+        """Whether a payer who looks again may have it looked up at the gateway now."""
+        key = (payment.show_id, payment.number, payment.attempt)
+        if await self._postgres.fetchval(Q.note_look, *key, LOOK_AGAIN_S) is None:
+            return False
+        return await self.take_looks(1) == 1
 
     async def take_turn(self, payment: Payment) -> Payment | None:
         """Lease this payment, even if another worker has it; None: it has ended."""

@@ -189,7 +189,7 @@ async def get_return(request: Request) -> Response:
     if booking.state in (BookingState.PAYING, BookingState.EXPIRED):
         payment = await app.payments.latest(booking.show_id, booking.number)
         if payment is not None:
-            await app.saga_runner.refresh_from_gateway(payment)
+            await app.saga_runner.refresh_for_payer(payment)
     return redirect(booking_path(booking))
 
 
