@@ -235,7 +235,7 @@ class TestFunctions:
     ) -> None:
         """While a release is rolled out, an old worker that restarts must not bring its functions back."""
         await migrate(empty, [PEOPLE], functions([PEOPLE], a_package(tmp_path, a="SELECT 1;")))
-        await empty.execute("UPDATE schema_functions SET program = '999.0.0'")
+        await empty.execute("UPDATE schema_functions SET program = '999.0.0', works_with = NULL")
         ours = functions([PEOPLE], a_package(tmp_path, a="SELECT 2;"))
 
         with pytest.raises(OperatorError, match=r"ahead of this program \(functions of 999.0.0\): upgrade"):

@@ -7,7 +7,13 @@
                                                               schema_functions has a fingerprint per file
 
 A step is one transaction: it is applied together with its row in schema_step, or not at all. A step that was
-edited after it was applied stops the program, because the database is not what the files say.
+edited after it was applied stops the program, because the database is not what the files say. Lines
+of its own in a step say more about it:
+
+    -- outside a transaction   for CREATE INDEX CONCURRENTLY and other long work that must not block a sale.
+                               Its statements, each at the end of a line, are executed one by one, and again
+                               after an interruption, so each must be repeatable
+    -- works with: 0.1.0       programs from this release on run on a database with this step, too
 
 Functions are code: a file is edited in place, and applied again when its fingerprint differs. Files are
 applied in the order of their `-- needs:` lines, then by name, all that differ in one transaction: another
@@ -15,13 +21,14 @@ process sees the old functions or the new ones, never a mixture. A fingerprint c
 needs and the steps, because a changed table or view invalidates what was built on it.
 
 Any number of processes may start at once: one takes the lock and does the work, the others wait for it and
-find it done.
+find it done. They wait without an open transaction: a concurrent index would wait for their snapshots.
 """
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -37,9 +44,14 @@ from holdfast.engines.postgres import Queries, Queryable
 Q = Queries("holdfast.engines")
 STEP_FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
 FUNCTIONS_FILE = re.compile(r"^functions(_\w+)?\.sql$")
+OUTSIDE = re.compile(r"^-- outside a transaction$", re.MULTILINE)
+WORKS_WITH = re.compile(r"^-- works with: (\S+)$", re.MULTILINE)
+# The oldest program that runs with today's functions. Raise it when a signature or a result changes.
+FUNCTIONS_WORK_WITH = "0.1.0"
 NEEDS = re.compile(r"^-- needs: (.+)$", re.MULTILINE)
 
-TURN_WITHIN = "120s"  # while another process applies its changes
+TURN_WITHIN_S = 120.0  # while another process applies its changes
+TURN_LOOK_S = 0.05
 LOCK_WITHIN = "5s"
 STATEMENT_WITHIN = "60s"
 
@@ -53,6 +65,19 @@ class Step:
     @property
     def checksum(self) -> str:
         return _digest(self.sql)
+
+    @property
+    def works_with(self) -> str | None:
+        """The oldest release that runs with this step; None: only programs that have it."""
+        found = WORKS_WITH.search(self.sql)
+        return found[1] if found else None
+
+    def statements(self) -> list[str]:
+        """Of a step outside a transaction, one by one; of any other, all at once."""
+        if not OUTSIDE.search(self.sql):
+            return []
+        assert "$$" not in self.sql, "a statement ends at the end of a line"
+        return [part for part in re.split(r"(?<=;)[ \t]*\n", self.sql) if part.strip()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,32 +124,33 @@ async def plan(
     all_steps, all_functions = _product() if wanted is None else (wanted, code)
     if not await connection.fetchval(Q.step_table_exists):
         return [*all_steps, *all_functions]
-    return [*await _missing_steps(connection, all_steps), *await _stale(connection, all_functions)]
+    return [*await _missing_steps(connection, all_steps), *await _stale(connection, all_steps, all_functions)]
 
 
 async def migrate(
     connection: asyncpg.Connection, wanted: Sequence[Step] | None = None, code: Sequence[Functions] = ()
 ) -> list[Change]:
     """Apply everything that is missing; returns what this very call applied."""
-    applied: list[Change] = []
-    pending = await plan(connection, wanted, code)
-    for step in pending:
-        if isinstance(step, Step):
-            with _explained(f"step {step.name}"):
-                applied += [step] if await _apply_step(connection, step) else []
-    if files := [file for file in pending if isinstance(file, Functions)]:
-        with _explained(f"functions ({', '.join(file.name for file in files)})"):
-            applied += await _apply_functions(connection, files)
-    return applied
+    if not await plan(connection, wanted, code):
+        return []
+    async with _turn(connection):
+        pending = await plan(connection, wanted, code)  # another process may have done it while we waited
+        for step in pending:
+            if isinstance(step, Step):
+                await _apply_step(connection, step)
+        if files := [file for file in pending if isinstance(file, Functions)]:
+            with _explained(f"functions ({', '.join(file.name for file in files)})"):
+                await _apply_functions(connection, files)
+    return pending
 
 
 async def _missing_steps(connection: Queryable, wanted: Sequence[Step]) -> list[Step]:
     done = {row["number"]: row for row in await connection.fetch(Q.steps_done)}
-    known = {step.number for step in wanted}
-    if ahead := sorted(done.keys() - known):
-        raise OperatorError(
-            f"the database is ahead of this program (step {done[ahead[0]]['name']}): upgrade the program"
-        )
+    for number in sorted(done.keys() - {step.number for step in wanted}):
+        if not _runs_with(done[number]["works_with"]):
+            raise OperatorError(
+                f"the database is ahead of this program (step {done[number]['name']}): upgrade the program"
+            )
     for step in wanted:
         if step.number in done and done[step.number]["checksum"] != step.checksum:
             raise OperatorError(
@@ -134,7 +160,9 @@ async def _missing_steps(connection: Queryable, wanted: Sequence[Step]) -> list[
     return [step for step in wanted if step.number not in done]
 
 
-async def _stale(connection: Queryable, wanted: Iterable[Functions]) -> list[Functions]:
+async def _stale(
+    connection: Queryable, known: Sequence[Step], wanted: Iterable[Functions]
+) -> list[Functions]:
     """Files whose fingerprint is not the one in the database.
 
     An older program never replaces the functions of a newer one: while a release is rolled out, a restarted
@@ -142,45 +170,64 @@ async def _stale(connection: Queryable, wanted: Iterable[Functions]) -> list[Fun
     """
     done = {row["name"]: row for row in await connection.fetch(Q.functions_done)}
     stale = [file for file in wanted if file.name not in done or done[file.name]["checksum"] != file.checksum]
-    newest = max((row["program"] for row in done.values()), key=_release, default="")
-    if stale and _release(newest) > _release(version("holdfast")):
+    newer = [row for row in done.values() if _release(row["program"]) > _release(version("holdfast"))]
+    if refused := [row["program"] for row in newer if not _runs_with(row["works_with"])]:
         raise OperatorError(
-            f"the database is ahead of this program (functions of {newest}): upgrade the program"
+            f"the database is ahead of this program (functions of {refused[0]}): upgrade the program"
         )
-    return stale
+    steps_done = {row["number"] for row in await connection.fetch(Q.steps_done)}
+    return [] if newer or steps_done - {step.number for step in known} else stale
 
 
-async def _apply_step(connection: asyncpg.Connection, step: Step) -> bool:
+async def _apply_step(connection: asyncpg.Connection, step: Step) -> None:
+    row = (step.number, step.name, step.checksum, step.works_with)
+    if statements := step.statements():
+        with _explained(f"step {step.name}", undone=""):
+            for statement in statements:
+                await connection.execute(statement)
+            await connection.execute(Q.step_done, *row)
+        return
+    with _explained(f"step {step.name}"):
+        async with connection.transaction():
+            await connection.fetchrow(Q.step_limits, LOCK_WITHIN, STATEMENT_WITHIN)
+            await connection.execute(step.sql)
+            await connection.execute(Q.step_done, *row)
+
+
+async def _apply_functions(connection: asyncpg.Connection, files: Sequence[Functions]) -> None:
     async with connection.transaction():
-        await _take_turn(connection)
-        if await connection.fetchval(Q.step_is_done, step.number):
-            return False
         await connection.fetchrow(Q.step_limits, LOCK_WITHIN, STATEMENT_WITHIN)
-        await connection.execute(step.sql)
-        await connection.execute(Q.step_done, step.number, step.name, step.checksum)
-    return True
-
-
-async def _apply_functions(connection: asyncpg.Connection, files: Sequence[Functions]) -> list[Functions]:
-    async with connection.transaction():
-        await _take_turn(connection)
-        stale = await _stale(connection, files)  # another process may have applied them while we waited
-        await connection.fetchrow(Q.step_limits, LOCK_WITHIN, STATEMENT_WITHIN)
-        for file in stale:
+        for file in files:
             await connection.execute(file.sql)
-            await connection.execute(Q.functions_applied, file.name, file.checksum, version("holdfast"))
-    return stale
+            await connection.execute(
+                Q.functions_applied, file.name, file.checksum, version("holdfast"), FUNCTIONS_WORK_WITH
+            )
 
 
-async def _take_turn(connection: asyncpg.Connection) -> None:
-    await connection.fetchrow(Q.step_limits, TURN_WITHIN, TURN_WITHIN)
-    await connection.execute(Q.step_lock)
-    await connection.execute(Q.step_table)
-    await connection.execute(Q.functions_table)
+@asynccontextmanager
+async def _turn(connection: asyncpg.Connection) -> AsyncIterator[None]:
+    """The right to change the schema, held by one process at a time."""
+    try:
+        async with asyncio.timeout(TURN_WITHIN_S):
+            while True:
+                if await connection.fetchval(Q.step_try_lock):
+                    break
+                await asyncio.sleep(TURN_LOOK_S)
+    except TimeoutError:
+        raise OperatorError(
+            f"another process has changed the schema for {TURN_WITHIN_S:.0f} s; try again when it is done"
+        ) from None
+    try:
+        await connection.execute(Q.step_table)
+        await connection.execute(Q.functions_table)
+        await connection.execute(Q.works_with_columns)
+        yield
+    finally:
+        await connection.execute(Q.step_unlock)
 
 
 @contextmanager
-def _explained(what: str) -> Iterator[None]:
+def _explained(what: str, undone: str = " and was undone") -> Iterator[None]:
     try:
         yield
     except asyncpg.LockNotAvailableError:
@@ -188,7 +235,7 @@ def _explained(what: str) -> Iterator[None]:
             f"{what} did not get its lock: another process holds it; try again when it is done"
         ) from None
     except asyncpg.PostgresError as error:
-        raise OperatorError(f"{what} failed and was undone: {error}") from error
+        raise OperatorError(f"{what} failed{undone}: {error}") from error
 
 
 @cache
@@ -230,6 +277,11 @@ def _in_order(needs: dict[str, set[str]]) -> Iterator[str]:
         ready = sorted(order.get_ready())
         yield from ready
         order.done(*ready)
+
+
+def _runs_with(works_with: str | None) -> bool:
+    """Whether this program may run on what says that it works with this release and later ones."""
+    return works_with is not None and _release(works_with) <= _release(version("holdfast"))
 
 
 def _release(text: str) -> tuple[int, ...]:

@@ -16,38 +16,46 @@ CREATE TABLE IF NOT EXISTS schema_functions (
     applied_at timestamptz NOT NULL DEFAULT now()
 );
 
+-- name: works_with_columns
+-- The oldest release of the program that runs on what was applied; NULL: only the one that applied it.
+ALTER TABLE schema_step ADD COLUMN IF NOT EXISTS works_with text;
+ALTER TABLE schema_functions ADD COLUMN IF NOT EXISTS works_with text;
+
 -- name: step_table_exists
 SELECT to_regclass('schema_step') IS NOT NULL;
 
 -- name: steps_done
-  SELECT number, name, checksum
+-- As JSON: a database that was last migrated by an older program has no column works_with.
+  SELECT number, name, checksum, to_jsonb(schema_step) ->> 'works_with' AS works_with
     FROM schema_step
 ORDER BY number;
 
 -- name: functions_done
-SELECT name, checksum, program FROM schema_functions;
+SELECT name, checksum, program, to_jsonb(schema_functions) ->> 'works_with' AS works_with
+  FROM schema_functions;
 
--- name: step_lock
--- One process at a time applies changes. Released with the transaction, so that it works through a pooler.
-SELECT pg_advisory_xact_lock(hashtextextended('holdfast.schema_step', 0));
+-- name: step_try_lock
+-- One process at a time applies changes. Of the session: a step may run outside a transaction.
+SELECT pg_try_advisory_lock(hashtextextended('holdfast.schema_step', 0));
+
+-- name: step_unlock
+SELECT pg_advisory_unlock(hashtextextended('holdfast.schema_step', 0));
 
 -- name: step_limits
 -- A change that cannot get its lock soon would make every query behind it wait.
 -- A step that needs longer says so with SET LOCAL.
 SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true);
 
--- name: step_is_done
-SELECT EXISTS (SELECT FROM schema_step WHERE number = $1);
-
 -- name: step_done
-INSERT INTO schema_step (number, name, checksum)
-     VALUES ($1, $2, $3);
+INSERT INTO schema_step (number, name, checksum, works_with)
+     VALUES ($1, $2, $3, $4);
 
 -- name: functions_applied
-INSERT INTO schema_functions (name, checksum, program)
-     VALUES ($1, $2, $3)
+INSERT INTO schema_functions (name, checksum, program, works_with)
+     VALUES ($1, $2, $3, $4)
 ON CONFLICT (name) DO UPDATE
-        SET checksum = excluded.checksum, program = excluded.program, applied_at = now();
+        SET checksum = excluded.checksum, program = excluded.program, works_with = excluded.works_with,
+            applied_at = now();
 
 -- name: ledger_settings
 -- What decides whether a commit survives.

@@ -2808,14 +2808,16 @@ CREATE TABLE schema_functions (
     name text NOT NULL,
     checksum text NOT NULL,
     program text NOT NULL,
-    applied_at timestamp with time zone DEFAULT now() NOT NULL
+    applied_at timestamp with time zone DEFAULT now() NOT NULL,
+    works_with text
 );
 
 CREATE TABLE schema_step (
     number integer NOT NULL,
     name text NOT NULL,
     checksum text NOT NULL,
-    applied_at timestamp with time zone DEFAULT now() NOT NULL
+    applied_at timestamp with time zone DEFAULT now() NOT NULL,
+    works_with text
 );
 
 CREATE TABLE seat_block (
