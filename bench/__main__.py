@@ -21,6 +21,7 @@ from bench.errors import BenchError, MissingProgramError, find_program
 from bench.facts import measure_facts
 from bench.figure import Figure
 from bench.http_holds import measure_web
+from bench.isolation import measure_isolation
 from bench.mail import measure_mail
 from bench.maps import measure_maps
 from bench.pages import measure_pages
@@ -46,6 +47,7 @@ PARTS = {
     "web": Part(measure_web),
     "bookings": Part(measure_bookings),
     "claims": Part(measure_claims, ("redis-benchmark",)),
+    "isolation": Part(measure_isolation),
     "purchases": Part(measure_purchases),
     "facts": Part(measure_facts),
     "search": Part(measure_search),
