@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import holdfast.accounts.api
+import holdfast.accounts.retention
 import holdfast.bookings.api
+import holdfast.bookings.retention
 import holdfast.catalogue.api
 import holdfast.checkin.api
 import holdfast.checkin.passes_api
+import holdfast.checkin.retention
 import holdfast.holds.api
 import holdfast.invoices.api
 import holdfast.notifications.api
@@ -19,6 +22,7 @@ import holdfast.organisers.blocks_api
 import holdfast.payments.api
 import holdfast.refunds.api
 import holdfast.reports.api
+import holdfast.reports.retention
 import holdfast.search.api
 import holdfast.seatmap.api
 import holdfast.seatmap.live_api
@@ -33,6 +37,7 @@ import holdfast.site.refund_page
 import holdfast.site.show_page
 import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
+import holdfast.tickets.retention
 import holdfast.webhooks_out.api
 from holdfast.accounts import Accounts, Sessions
 from holdfast.audit.oversold import PAUSE_S as OVERSOLD_PAUSE_S
@@ -50,6 +55,7 @@ from holdfast.engines.loop import Job, running
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
+from holdfast.engines.retention import Retention
 from holdfast.engines.turns import Turns
 from holdfast.holds import HoldScripts, HoldService
 from holdfast.holds.jobs import SaleJobs
@@ -122,6 +128,14 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.site.refund_page.ROUTES,
     *holdfast.site.my_bookings.ROUTES,
     *holdfast.site.account.ROUTES,
+)
+
+RETENTION = (
+    holdfast.bookings.retention,
+    holdfast.accounts.retention,
+    holdfast.tickets.retention,
+    holdfast.checkin.retention,
+    holdfast.reports.retention,
 )
 
 
@@ -313,6 +327,11 @@ def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[floa
     return [*selected, (1.0, metrics.flush), (BEAT_PAUSE_S, build_ledger_mark(app).beat)]
 
 
+def build_retention(app: App) -> Retention:
+    rules = [rule for subject in RETENTION for rule in subject.rules(app.config)]
+    return Retention(app.postgres, rules, app.config.retention_rows_max)
+
+
 def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
     """roles.py has their names."""
     turns = Turns(app.postgres)
@@ -322,7 +341,7 @@ def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
     refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)
 
     async def forget_old_answers() -> int:
-        return await purge_keys(app.postgres)
+        return await purge_keys(app.postgres, app.config.idempotency_keep_h)
 
     return {
         "sale": [
@@ -345,6 +364,7 @@ def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
         "audit": [turns.alone(OVERSOLD_PAUSE_S, OversoldGauge(app.postgres).count)],
         "accounts": [(60.0, app.accounts.prune)],
         "web": [(600.0, forget_old_answers)],
+        "retention": [turns.alone(app.config.retention_pause_ms / 1000, build_retention(app).step)],
         "outbox": fact_jobs(app.outbox, consumers(app), app.config, turns),
         "search": search_jobs(app.search_index, app.search),
         "notifications": notice_jobs(build_mail_sender(app), turns),

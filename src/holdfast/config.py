@@ -156,6 +156,19 @@ class Config:
         600, "guest accounts created per address; 0: no limit, needed behind a proxy"
     )
 
+    # retention
+    lapsed_keep_d: int = setting(30, "days that unpaid bookings are stored after they ended; 0: permanently")
+    guests_keep_d: int = setting(90, "days that guests without a purchase are stored; 0: permanently")
+    past_shows_keep_d: int = setting(
+        400, "days after a show until seat keys, counters, check-ins and funnels are reduced; 0: never"
+    )
+    personal_keep_d: int = setting(
+        1095, "days until addresses of guests and of transferred tickets are removed; 0: never"
+    )
+    idempotency_keep_h: int = setting(24, "hours that answers to Idempotency-Keys are stored; 0: permanently")
+    retention_rows_max: int = setting(500, "rows deleted in one transaction")
+    retention_pause_ms: int = setting(500, "pause between two such transactions")
+
     # tests
     crash_at: str = setting("", "test only: path of the crash-injection file")
 

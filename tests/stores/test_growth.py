@@ -14,7 +14,7 @@ from holdfast.audit.oversold import OversoldGauge
 from holdfast.bookings import seats_by_category
 from holdfast.config import Config
 from holdfast.engines.metrics import metrics
-from holdfast.engines.turns import Turns
+from holdfast.engines.turns import LEASE_S_MIN, Turns
 from holdfast.refunds.store import LATEST
 from holdfast.runtime.workers import WORKED
 from tests.support.grown_house import GrownHouse, grown_house
@@ -134,6 +134,7 @@ class TestTurns:
         await house.app.postgres.execute("UPDATE job_turn SET due_at = now() WHERE name = 'taken over'")
 
         await second.job()
+        first.now_s += LEASE_S_MIN
         await first.job()
 
         assert (first.runs, second.runs) == (1, 1)
@@ -143,14 +144,14 @@ class _Counted:
     """A job in a process of its own."""
 
     def __init__(self, house: GrownHouse, name: str) -> None:
-        self.runs = 0
+        self.runs, self.now_s = 0, 0.0
 
         async def run() -> int:
             self.runs += 1
             return 0
 
         run.__qualname__ = name
-        _, self.job = Turns(house.app.postgres).alone(60.0, run)
+        _, self.job = Turns(house.app.postgres, lambda: self.now_s).alone(1.0, run)
 
 
 def _gauge() -> float:

@@ -21,6 +21,9 @@ INSERT INTO show_terms (show_id, revision, fee_minor, fee_bp, tax_bp, refund_pol
 SELECT show.id, 1, fee_minor, fee_bp, tax_bp, terms.refund_policy, card_seats_max
   FROM show, show_terms AS terms WHERE show.id NOT IN (SELECT id FROM live);
 
+INSERT INTO price (show_id, category, price_minor)
+SELECT show.id, category, price_minor FROM show, price WHERE show.id NOT IN (SELECT id FROM live);
+
 -- Sold: 20 of each past show that took place.
 INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats,
                      prices_minor, amount_minor, currency, opened_at, expires_at, confirmed_at)
@@ -40,7 +43,8 @@ SELECT id, nextval('ledger_number'), 1, 1, 'blocked', 'block', 0, 'block', '{0}'
 INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats,
                      prices_minor, amount_minor, currency, opened_at, expires_at)
 SELECT live.id, nextval('ledger_number'), 1000000 + i, 1, 'expired', 'lapsed' || i, 0, 'lapsed' || i, '{1,2}',
-       '{1500,1500}', 3000, 'EUR', now() - interval '41 days', now() - interval '40 days'
+       '{1500,1500}', 3000, 'EUR', now() - interval '41 days',
+       now() - interval '40 days' - i * interval '1 ms'
   FROM live, generate_series(1, 20000) AS i;
 
 INSERT INTO taken_seat (show_id, seat, number)

@@ -29,14 +29,16 @@ ORDER BY closes_at, show_id
    LIMIT $3;
 
 -- name: seats_taken_as_booked
--- A live booking has exactly its seats in taken_seat, and no other booking has any.
+-- A live booking has exactly its seats in taken_seat, and no other booking has any. An archived sale has
+-- none.
 SELECT coalesce(live.show_id, taken_seat.show_id) AS show_id,
        format('seat %s: booking %s, key %s',
               coalesce(live.seat, taken_seat.seat), live.number, taken_seat.number) AS what
   FROM (SELECT show_id, number, unnest(seats) AS seat FROM booking
          WHERE state IN ('held', 'paying', 'confirmed', 'blocked')) AS live
   FULL JOIN taken_seat ON taken_seat.show_id = live.show_id AND taken_seat.seat = live.seat
- WHERE live.number IS DISTINCT FROM taken_seat.number;
+ WHERE live.number IS DISTINCT FROM taken_seat.number
+   AND NOT EXISTS (SELECT FROM sale WHERE sale.show_id = live.show_id AND sale.archived_at IS NOT NULL);
 
 -- name: no_owner_over_the_limit
 -- S12. The counter is what the owner has, and not above what is allowed.
@@ -47,8 +49,9 @@ SELECT coalesce(has.show_id, owner_count.show_id) AS show_id,
          WHERE state IN ('held', 'paying', 'confirmed') AND counts
          GROUP BY 1, 2) AS has
   FULL JOIN owner_count ON owner_count.show_id = has.show_id AND owner_count.owner_id = has.owner_id
- WHERE coalesce(has.seats, 0) <> coalesce(owner_count.seats, 0)
-    OR owner_count.seats > owner_count.seats_max;
+ WHERE (coalesce(has.seats, 0) <> coalesce(owner_count.seats, 0)
+        OR owner_count.seats > owner_count.seats_max)
+   AND NOT EXISTS (SELECT FROM sale WHERE sale.show_id = has.show_id AND sale.archived_at IS NOT NULL);
 
 -- name: every_move_recorded
 -- S8. The last audit row of a booking says the state it is in.

@@ -25,6 +25,9 @@ BEGIN
        FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
     SELECT array_agg(t.seat ORDER BY t.seat) INTO v_taken
       FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
+    IF EXISTS (SELECT FROM sale WHERE show_id = p_show AND archived_at IS NOT NULL) THEN
+        v_taken := p_seats;  -- which seats are free is no longer known
+    END IF;
     IF v_taken IS NULL THEN
         INSERT INTO taken_seat (show_id, seat, number)
         SELECT p_show, seat, v_number FROM unnest(p_seats) AS seat ORDER BY seat;

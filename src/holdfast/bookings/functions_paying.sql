@@ -172,9 +172,10 @@ DECLARE
     v_booking booking;
 BEGIN
     SELECT * INTO STRICT v_booking FROM booking WHERE show_id = p_show AND number = p_number;
-    -- Another amount: some seats were given back meanwhile. A cancelled show sells nothing.
+    -- Another amount: some seats were given back meanwhile. A cancelled show sells nothing, and an archived
+    -- one no longer knows which seats are free.
     IF v_booking.amount_minor <> p_amount
-       OR NOT EXISTS (SELECT 1 FROM sale WHERE show_id = p_show AND NOT cancelled)
+       OR NOT EXISTS (SELECT 1 FROM sale WHERE show_id = p_show AND NOT cancelled AND archived_at IS NULL)
        OR NOT (v_booking.state = 'held' OR (v_booking.state = 'expired' AND retake_seats(v_booking))) THEN
         RETURN NULL;
     END IF;

@@ -144,7 +144,7 @@ SELECT show_id FROM sale
 -- name: counts
 -- Seats by state, for listings; a lapsed hold is free. Held and paying seats are what remains of the taken
 -- ones: an index of live bookings by show would cost every hold an entry, and every look at lapsed bookings
--- gets slower with each night of them.
+-- gets slower with each night of them. An archived sale has no taken seats.
 -- MATERIALIZED: lapsed holds are found by their end; by their show the planner would find ended ones, too.
 WITH due AS MATERIALIZED (
     SELECT show_id, seats FROM booking WHERE state = 'held' AND expires_at <= now()
@@ -152,7 +152,7 @@ WITH due AS MATERIALIZED (
     SELECT show_id, sum(cardinality(seats))::int AS seats FROM due WHERE show_id = ANY ($1) GROUP BY show_id
 )
 SELECT requested.show_id, booked.seats AS booked, blocked.seats AS blocked,
-       taken.seats - booked.seats - blocked.seats - coalesce(lapsed.seats, 0) AS held
+       greatest(taken.seats - booked.seats - blocked.seats - coalesce(lapsed.seats, 0), 0) AS held
   FROM unnest($1::bigint[]) AS requested (show_id)
  CROSS JOIN LATERAL (SELECT count(*)::int AS seats FROM taken_seat
                       WHERE taken_seat.show_id = requested.show_id) AS taken

@@ -8,7 +8,8 @@ are for economy only: a process that sleeps through its lease and runs once more
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from holdfast.engines.errors import EngineDown
@@ -19,22 +20,27 @@ from holdfast.engines.row_lease import Lease
 
 Q = Queries("holdfast.engines", "turns")
 TABLE = LeaseTable(name="job_turn", key={"name": "text"}, queries=Q)
-LEASE_PAUSES = 4  # a lease lasts this many pauses of its job: three missed renewals do not lose it
+LEASE_PAUSES = 4  # a lease is renewed this often, so that three failed renewals do not lose it
 LEASE_S_MIN = 20.0
 
 
 class Turns:
-    def __init__(self, postgres: Postgres) -> None:
+    def __init__(self, postgres: Postgres, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._postgres = postgres
+        self._monotonic = monotonic
         self._queue = LeaseQueue(postgres, TABLE)
 
     def alone(self, pause_s: float, job: Job) -> tuple[float, Job]:
         """The job, for the loop, so that it runs in one process of all; elsewhere it returns 0."""
         name, lease_s = job.__qualname__, max(pause_s * LEASE_PAUSES, LEASE_S_MIN)
         mine: list[Lease] = []
+        renew_at = 0.0
 
         async def run_alone() -> int:
-            mine[:] = await self._renew(mine, lease_s) or await self._take(name, lease_s)
+            nonlocal renew_at
+            if not mine or self._monotonic() >= renew_at:
+                renew_at = self._monotonic() + lease_s / LEASE_PAUSES
+                mine[:] = await self._renew(mine, lease_s) or await self._take(name, lease_s)
             return await job() if mine else 0
 
         run_alone.__qualname__ = name

@@ -99,6 +99,38 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION archive_past_sales(p_days integer, p_max integer) RETURNS TABLE(reached bigint, deleted bigint)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_show  bigint;
+    v_count bigint;
+    v_left  bigint := p_max;
+BEGIN
+    FOR v_show IN
+          SELECT show_id FROM sale
+           WHERE purged_at IS NULL AND closes_at < now() - p_days * interval '1 day'
+        ORDER BY closes_at
+           LIMIT 50
+             FOR UPDATE SKIP LOCKED
+    LOOP
+        DELETE FROM taken_seat
+         WHERE ctid = ANY (ARRAY(SELECT ctid FROM taken_seat WHERE show_id = v_show LIMIT v_left));
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+        DELETE FROM owner_count
+         WHERE ctid = ANY (ARRAY(SELECT ctid FROM owner_count WHERE show_id = v_show LIMIT v_left));
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+        UPDATE sale
+           SET archived_at = coalesce(archived_at, clock_timestamp()),
+               purged_at = CASE WHEN v_left > 0 THEN now() END
+         WHERE show_id = v_show;
+        EXIT WHEN v_left <= 0;
+    END LOOP;
+    RETURN QUERY SELECT CASE WHEN v_show IS NOT NULL THEN 1::bigint END, p_max - v_left;
+END $$;
+
 CREATE FUNCTION begin_paying(p_show bigint[], p_number bigint[], p_owner bigint[], p_buffer_s integer) RETURNS TABLE(place integer, show_id bigint, number bigint, fence bigint, amount_minor bigint, currency text, hold_ends_at timestamp with time zone, deadline_at timestamp with time zone)
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
@@ -156,6 +188,9 @@ BEGIN
        FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
     SELECT array_agg(t.seat ORDER BY t.seat) INTO v_taken
       FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
+    IF EXISTS (SELECT FROM sale WHERE show_id = p_show AND archived_at IS NOT NULL) THEN
+        v_taken := p_seats;  -- which seats are free is no longer known
+    END IF;
     IF v_taken IS NULL THEN
         INSERT INTO taken_seat (show_id, seat, number)
         SELECT p_show, seat, v_number FROM unnest(p_seats) AS seat ORDER BY seat;
@@ -420,6 +455,9 @@ CREATE FUNCTION check_ins_stay() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    IF TG_OP = 'DELETE' AND EXISTS (SELECT FROM archived_sale WHERE show_id = OLD.show_id) THEN
+        RETURN OLD;
+    END IF;
     RAISE EXCEPTION 'a check-in is never changed' USING ERRCODE = 'check_violation';
 END $$;
 
@@ -447,9 +485,10 @@ DECLARE
     v_booking booking;
 BEGIN
     SELECT * INTO STRICT v_booking FROM booking WHERE show_id = p_show AND number = p_number;
-    -- Another amount: some seats were given back meanwhile. A cancelled show sells nothing.
+    -- Another amount: some seats were given back meanwhile. A cancelled show sells nothing, and an archived
+    -- one no longer knows which seats are free.
     IF v_booking.amount_minor <> p_amount
-       OR NOT EXISTS (SELECT 1 FROM sale WHERE show_id = p_show AND NOT cancelled)
+       OR NOT EXISTS (SELECT 1 FROM sale WHERE show_id = p_show AND NOT cancelled AND archived_at IS NULL)
        OR NOT (v_booking.state = 'held' OR (v_booking.state = 'expired' AND retake_seats(v_booking))) THEN
         RETURN NULL;
     END IF;
@@ -993,6 +1032,12 @@ BEGIN
         'seats', v_after.seats, 'prices_minor', v_after.prices_minor,
         'amount_minor', v_after.amount_minor, 'given_back', p_seats));
 END $$;
+
+CREATE FUNCTION has_facts(p_show bigint, p_number bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT EXISTS (SELECT FROM outbox WHERE show_id = p_show AND number = p_number);
+$$;
 
 CREATE FUNCTION invoices_stay() RETURNS trigger
     LANGUAGE plpgsql
@@ -1561,6 +1606,25 @@ CREATE FUNCTION requested_seats(p_show bigint[], p_seats text[], p_number bigint
      WHERE a.number IS NOT NULL;
 $$;
 
+CREATE FUNCTION restore_archived_sale() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO taken_seat (show_id, seat, number)
+    SELECT show_id, unnest(seats), number FROM booking
+     WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed', 'blocked')
+        ON CONFLICT DO NOTHING;
+    INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
+    SELECT show_id, owner_id, sum(cardinality(seats)), greatest(sum(cardinality(seats)), NEW.owner_seats_max)
+      FROM booking
+     WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed') AND counts
+  GROUP BY show_id, owner_id
+        ON CONFLICT (show_id, owner_id) DO UPDATE SET seats = excluded.seats, seats_max = excluded.seats_max;
+    NEW.archived_at := NULL;
+    NEW.purged_at := NULL;
+    RETURN NEW;
+END $$;
+
 CREATE FUNCTION retake_seats(p_booking booking) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -1694,6 +1758,8 @@ CREATE TABLE sale (
     owner_seats_max integer NOT NULL,
     revision bigint NOT NULL,
     emptied_at timestamp with time zone,
+    archived_at timestamp with time zone,
+    purged_at timestamp with time zone,
     CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
 );
 
@@ -2145,6 +2211,12 @@ CREATE VIEW account_profile AS
             ELSE NULL::text
         END) AS reached_at
    FROM account;
+
+CREATE VIEW archived_sale AS
+ SELECT show_id,
+    archived_at
+   FROM sale
+  WHERE (archived_at IS NOT NULL);
 
 CREATE VIEW booking_for_fact AS
  SELECT show_id,
@@ -2764,6 +2836,12 @@ CREATE TABLE refresh_token (
     used_at timestamp with time zone
 );
 
+CREATE TABLE report_past_stage (
+    show_id bigint NOT NULL,
+    stage booking_state NOT NULL,
+    bookings bigint NOT NULL
+);
+
 CREATE TABLE report_refund (
     show_id bigint NOT NULL,
     number bigint NOT NULL,
@@ -2796,6 +2874,14 @@ CREATE TABLE report_stage (
     number bigint NOT NULL,
     stage booking_state NOT NULL,
     at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE retention_pass (
+    rule text NOT NULL,
+    reached bigint DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone DEFAULT now() NOT NULL,
+    deleted bigint DEFAULT 0 NOT NULL,
+    ended_at timestamp with time zone
 );
 
 CREATE TABLE revoked_ticket_key (
@@ -3285,6 +3371,9 @@ ALTER TABLE ONLY refresh_token
 ALTER TABLE ONLY refund
     ADD CONSTRAINT refund_pkey PRIMARY KEY (show_id, number, attempt, id);
 
+ALTER TABLE ONLY report_past_stage
+    ADD CONSTRAINT report_past_stage_pkey PRIMARY KEY (show_id, stage);
+
 ALTER TABLE ONLY report_refund
     ADD CONSTRAINT report_refund_pkey PRIMARY KEY (show_id, number, attempt, refund);
 
@@ -3293,6 +3382,9 @@ ALTER TABLE ONLY report_seat
 
 ALTER TABLE ONLY report_stage
     ADD CONSTRAINT report_stage_pkey PRIMARY KEY (show_id, number, stage);
+
+ALTER TABLE ONLY retention_pass
+    ADD CONSTRAINT retention_pass_pkey PRIMARY KEY (rule);
 
 ALTER TABLE ONLY revoked_ticket_key
     ADD CONSTRAINT revoked_ticket_key_pkey PRIMARY KEY (show_id, key_id);
@@ -3365,6 +3457,8 @@ CREATE INDEX deliveries_dead ON webhook_delivery USING btree (endpoint_id) WHERE
 
 CREATE INDEX deliveries_due ON webhook_delivery USING btree (endpoint_id, due_at) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX ended_bookings ON booking USING btree (expires_at) WHERE (state = ANY (ARRAY['expired'::booking_state, 'cancelled'::booking_state]));
+
 CREATE INDEX ended_sessions ON session USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX endpoints_of_an_organiser ON webhook_endpoint USING btree (organiser_id);
@@ -3378,6 +3472,8 @@ CREATE INDEX expiring_sessions ON session USING btree (expires_at);
 CREATE INDEX facts_of_a_booking ON outbox USING btree (show_id, number) WHERE (number IS NOT NULL);
 
 CREATE INDEX featured_events ON event USING btree (id) WHERE featured;
+
+CREATE INDEX guests ON account USING btree (id) WHERE (password_hash IS NULL);
 
 CREATE INDEX guests_of_an_account ON account USING btree (guest_of) WHERE (guest_of IS NOT NULL);
 
@@ -3465,7 +3561,11 @@ CREATE INDEX refunds_due ON refund USING btree (due_at) WHERE (state = 'requeste
 
 CREATE INDEX refunds_of_an_organiser ON refund USING btree (organiser_id, requested_at, show_id, number, attempt, id);
 
+CREATE INDEX sales_archived ON sale USING btree (archived_at) WHERE (archived_at IS NOT NULL);
+
 CREATE INDEX sales_by_end ON sale USING btree (closes_at, show_id);
+
+CREATE INDEX sales_to_archive ON sale USING btree (closes_at) WHERE (purged_at IS NULL);
 
 CREATE INDEX sales_to_empty ON sale USING btree (show_id) WHERE (cancelled AND (emptied_at IS NULL));
 
@@ -3497,7 +3597,7 @@ CREATE INDEX words_by_key ON listing_word USING gin (keys) WITH (fastupdate=off)
 
 CREATE TRIGGER booking_moves_as_drawn BEFORE UPDATE OF state ON booking FOR EACH ROW EXECUTE FUNCTION booking_moves_as_drawn();
 
-CREATE TRIGGER check_ins_stay BEFORE DELETE OR UPDATE ON check_in FOR EACH STATEMENT EXECUTE FUNCTION check_ins_stay();
+CREATE TRIGGER check_ins_stay BEFORE DELETE OR UPDATE ON check_in FOR EACH ROW EXECUTE FUNCTION check_ins_stay();
 
 CREATE TRIGGER invoices_stay BEFORE DELETE OR UPDATE ON invoice FOR EACH ROW EXECUTE FUNCTION invoices_stay();
 
@@ -3520,6 +3620,8 @@ CREATE TRIGGER publish_new_sale AFTER INSERT ON sale FOR EACH ROW EXECUTE FUNCTI
 CREATE TRIGGER publish_prices AFTER INSERT ON price_change REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION publish_prices();
 
 CREATE TRIGGER record_time_change AFTER UPDATE OF starts_at ON show FOR EACH ROW WHEN (((new.starts_at <> old.starts_at) AND (new.revision <> old.revision) AND (NOT new.cancelled))) EXECUTE FUNCTION record_time_change();
+
+CREATE TRIGGER restore_archived_sale BEFORE UPDATE OF closes_at ON sale FOR EACH ROW WHEN (((old.archived_at IS NOT NULL) AND (new.closes_at <> old.closes_at))) EXECUTE FUNCTION restore_archived_sale();
 
 CREATE TRIGGER set_refund_organiser BEFORE INSERT ON refund FOR EACH ROW EXECUTE FUNCTION set_refund_organiser();
 

@@ -28,6 +28,11 @@ LANGUAGE sql AS $$
        AND NOT coalesce(body, '{}') ? 'seats';
 $$;
 
+-- Whether consumers may still read facts of a booking: until then it must not be deleted.
+CREATE OR REPLACE FUNCTION has_facts(p_show bigint, p_number bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM outbox WHERE show_id = p_show AND number = p_number);
+$$;
+
 -- After a restore: what the bus received after the backup did not happen, so facts continue in a new log.
 CREATE OR REPLACE FUNCTION rename_fact_log() RETURNS void LANGUAGE sql AS $$
     UPDATE fact_log SET name = 'facts-' || left(replace(gen_random_uuid()::text, '-', ''), 12);

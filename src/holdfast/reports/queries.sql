@@ -61,7 +61,13 @@ SELECT DISTINCT show_id FROM payable_booking ORDER BY show_id;
 DELETE FROM report_seat WHERE show_id = $1;
 
 -- name: forget_stages
-DELETE FROM report_stage WHERE show_id = $1;
+-- Those of unpaid bookings that retention has deleted cannot be rebuilt: they stay.
+DELETE FROM report_stage
+ WHERE show_id = $1
+   AND NOT EXISTS (SELECT FROM report_past_stage WHERE show_id = $1)
+   AND (stage IN ('paying', 'confirmed', 'failed', 'refunded')
+        OR EXISTS (SELECT FROM payable_booking AS booking
+                    WHERE booking.show_id = report_stage.show_id AND booking.number = report_stage.number));
 
 -- name: forget_refunds
 DELETE FROM report_refund WHERE show_id = $1;
@@ -91,6 +97,7 @@ SELECT move.show_id, move.number, move.state, min(move.at)
   FROM booking_history AS move
   JOIN payable_booking AS booking USING (show_id, number)
  WHERE move.show_id = $1 AND booking.counts
+   AND NOT EXISTS (SELECT FROM report_past_stage WHERE show_id = $1)
  GROUP BY move.show_id, move.number, move.state;
 
 -- name: rebuild_refunds
@@ -101,15 +108,17 @@ SELECT show_id, number, attempt, id, amount_minor, currency, state, 0
  WHERE show_id = $1 AND amount_minor > 0;
 
 -- name: funnel
-SELECT count(DISTINCT number) AS held,
-       count(*) FILTER (WHERE stage = 'paying') AS paying,
-       count(*) FILTER (WHERE stage = 'confirmed') AS confirmed,
-       count(*) FILTER (WHERE stage = 'expired') AS lapsed,
-       count(*) FILTER (WHERE stage = 'cancelled') AS cancelled,
-       count(*) FILTER (WHERE stage = 'failed') AS failed,
-       count(*) FILTER (WHERE stage = 'refunded') AS refunded
-  FROM report_stage
- WHERE show_id = ANY ($1);
+-- Of archived sales the sums are left.
+SELECT coalesce(sum(bookings) FILTER (WHERE stage = 'held'), 0)::bigint AS held,
+       coalesce(sum(bookings) FILTER (WHERE stage = 'paying'), 0)::bigint AS paying,
+       coalesce(sum(bookings) FILTER (WHERE stage = 'confirmed'), 0)::bigint AS confirmed,
+       coalesce(sum(bookings) FILTER (WHERE stage = 'expired'), 0)::bigint AS lapsed,
+       coalesce(sum(bookings) FILTER (WHERE stage = 'cancelled'), 0)::bigint AS cancelled,
+       coalesce(sum(bookings) FILTER (WHERE stage = 'failed'), 0)::bigint AS failed,
+       coalesce(sum(bookings) FILTER (WHERE stage = 'refunded'), 0)::bigint AS refunded
+  FROM (SELECT stage, count(*) AS bookings FROM report_stage WHERE show_id = ANY ($1) GROUP BY stage
+         UNION ALL
+        SELECT stage, bookings FROM report_past_stage WHERE show_id = ANY ($1)) AS reached;
 
 -- name: seat_counts
 SELECT count(*) FILTER (WHERE returned_at IS NULL) AS sold,

@@ -56,6 +56,7 @@ WORKED = (
     "notifications",
     "outbox",
     "payments",
+    "retention",
     "sale",
     "search",
     "web",

@@ -36,7 +36,6 @@ KEY = re.compile(rb"[\x21-\x7e]{1,255}")
 WAIT_S = 5.0
 PAUSE_S, PAUSE_MAX_S = 0.02, 0.2
 DEAD_AFTER_S = 30.0  # three times the longest a request may take: who is slower than this is dead
-STORED_S = 86_400.0
 PURGE_MAX = 1_000
 SALT_BYTES = 12
 
@@ -145,9 +144,11 @@ def is_storable(response: Response) -> bool:
     return response.status_code < 500 and response.status_code != 429 and not says_again
 
 
-async def purge_keys(postgres: Postgres) -> int:
-    """A job: forget the answers of more than a day ago. Returns how many."""
-    done = await postgres.execute(Q.purge_keys, STORED_S, PURGE_MAX)
+async def purge_keys(postgres: Postgres, keep_h: float) -> int:
+    """A job: delete old answers. Returns how many; 0 hours: none."""
+    if keep_h == 0:
+        return 0
+    done = await postgres.execute(Q.purge_keys, keep_h * 3600, PURGE_MAX)
     return int(done.rsplit(" ", 1)[-1])
 
 

@@ -1,0 +1,64 @@
+-- bookings/functions_retention.sql: sales that were over long ago.
+
+DROP VIEW IF EXISTS archived_sale CASCADE;
+
+-- For the rules of other folders: shows whose rows may be deleted.
+CREATE VIEW archived_sale AS
+SELECT show_id, archived_at FROM sale WHERE archived_at IS NOT NULL;
+
+-- Deletes at most p_max seats and counters of sales that closed p_days ago, the oldest first. The bookings
+-- stay: they say what was sold. `reached` is 1 while there are more, NULL at the end. A sale that is locked
+-- is skipped: an organiser is changing it.
+CREATE OR REPLACE FUNCTION archive_past_sales(p_days int, p_max int)
+RETURNS TABLE (reached bigint, deleted bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    v_show  bigint;
+    v_count bigint;
+    v_left  bigint := p_max;
+BEGIN
+    FOR v_show IN
+          SELECT show_id FROM sale
+           WHERE purged_at IS NULL AND closes_at < now() - p_days * interval '1 day'
+        ORDER BY closes_at
+           LIMIT 50
+             FOR UPDATE SKIP LOCKED
+    LOOP
+        DELETE FROM taken_seat
+         WHERE ctid = ANY (ARRAY(SELECT ctid FROM taken_seat WHERE show_id = v_show LIMIT v_left));
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+        DELETE FROM owner_count
+         WHERE ctid = ANY (ARRAY(SELECT ctid FROM owner_count WHERE show_id = v_show LIMIT v_left));
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+        UPDATE sale
+           SET archived_at = coalesce(archived_at, clock_timestamp()),
+               purged_at = CASE WHEN v_left > 0 THEN now() END
+         WHERE show_id = v_show;
+        EXIT WHEN v_left <= 0;
+    END LOOP;
+    RETURN QUERY SELECT CASE WHEN v_show IS NOT NULL THEN 1::bigint END, p_max - v_left;
+END $$;
+
+-- A sale that is opened again gets its rows back before anything is sold: without them a seat could be sold
+-- twice.
+CREATE OR REPLACE FUNCTION restore_archived_sale() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO taken_seat (show_id, seat, number)
+    SELECT show_id, unnest(seats), number FROM booking
+     WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed', 'blocked')
+        ON CONFLICT DO NOTHING;
+    INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
+    SELECT show_id, owner_id, sum(cardinality(seats)), greatest(sum(cardinality(seats)), NEW.owner_seats_max)
+      FROM booking
+     WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed') AND counts
+  GROUP BY show_id, owner_id
+        ON CONFLICT (show_id, owner_id) DO UPDATE SET seats = excluded.seats, seats_max = excluded.seats_max;
+    NEW.archived_at := NULL;
+    NEW.purged_at := NULL;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER restore_archived_sale BEFORE UPDATE OF closes_at ON sale
+    FOR EACH ROW WHEN (OLD.archived_at IS NOT NULL AND NEW.closes_at <> OLD.closes_at)
+    EXECUTE FUNCTION restore_archived_sale();
