@@ -4,6 +4,11 @@ import json
 import subprocess
 import sys
 
+from holdfast.tickets.ticket import Ticket, TicketKey, build_link
+
+LINKS = [
+    build_link(TicketKey(1, bytes(32), bytes([n]) * 32, 0.0), Ticket(7, 2**45 + n, 1)) for n in range(20)
+]
 PROGRAM = """
 import logging
 import structlog
@@ -32,3 +37,33 @@ def test_every_line_is_json_with_its_request() -> None:
     assert lines[0]["level"] == "warning"
     assert lines[0]["timestamp"].endswith("Z")
     assert "ZeroDivisionError" in lines[2]["exception"]
+
+
+LINKS_PROGRAM = """
+import logging, sys
+import structlog
+from holdfast.web.log import set_up
+
+sys.stderr.isatty = lambda: {for_people}
+set_up()
+log = structlog.get_logger("holdfast.test")
+for link in {links}:
+    log.info("slow request", method="GET", path=f"/tickets/{{link}}", status=200)
+    logging.getLogger("uvicorn.error").warning("GET /tickets/%s/code", link)
+    try:
+        raise ValueError(f"https://box.office/tickets/{{link}}?again=1")
+    except ValueError:
+        log.exception("a request broke", path=f"/tickets/{{link}}")
+log.info("request", path="/api/v1/tickets/ksiouch7ttlpmlqsxtnq")
+"""
+
+
+def test_a_ticket_s_link_which_is_the_ticket_is_in_no_line() -> None:
+    for for_people in (False, True):
+        program = LINKS_PROGRAM.format(links=LINKS, for_people=for_people)
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+        assert not [link for link in LINKS if link in ran.stderr]
+        assert ran.stderr.count("/tickets/-") >= 4 * len(LINKS)
+        assert "/tickets/-/code" in ran.stderr
+        assert "/api/v1/tickets/ksiouch7ttlpmlqsxtnq" in ran.stderr

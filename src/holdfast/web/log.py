@@ -1,10 +1,12 @@
 """One line a thing that happened, with the id of the request it happened in.
 
 On a terminal the lines are for people; everywhere else they are JSON, one object a line, for machines.
-What the libraries log (uvicorn, asyncio) goes the same way. Card numbers are taken out of every line.
+What the libraries log (uvicorn, asyncio) goes the same way. Card numbers are taken out of every line, and so
+are links to tickets: a link is the ticket.
 """
 
 import logging
+import re
 import sys
 from contextvars import ContextVar
 from typing import Any
@@ -16,6 +18,8 @@ from holdfast.web.card_number import find_long_number, without_card_numbers
 
 # Every request runs in a task of its own, so that setting it needs no resetting.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+
+TICKET_LINK = re.compile(r"/tickets/[\w-]{40,}", re.ASCII)  # 48 characters; a ticket's id has 20
 
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 
@@ -70,9 +74,13 @@ def json_line(_logger: Any, _method: str, line: Any) -> str:
     encoded = _encode(line)
     if find_long_number(encoded) is not None:  # once more, encoded: an object may hide one in its repr
         encoded = _encode(without_card_numbers(msgspec.json.decode(encoded)))
-    return encoded.decode()
+    return without_ticket_links(encoded.decode())
 
 
 def people_line(_logger: Any, _method: str, line: str) -> str:
     redacted: str = without_card_numbers(line)
-    return redacted
+    return without_ticket_links(redacted)
+
+
+def without_ticket_links(line: str) -> str:
+    return TICKET_LINK.sub("/tickets/-", line)
