@@ -37,7 +37,7 @@ class IsolationBench:
         (first, *_) = await create_shows(self.env, a_layout(200), OTHERS)
         await self._load(first, OTHERS, "warm", connections=32, pause_ms=20)
         async with disturbance:
-            # Its own buyers may wait for longer than the generator does, or be refused: that is no figure.
+            # Its own buyers may wait for longer than the generator does, or be refused. Not measured.
             waiting = asyncio.gather(
                 self._load(disturbed, 1, "hold", connections=8, pause_ms=200), return_exceptions=True
             )
