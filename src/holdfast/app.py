@@ -225,10 +225,18 @@ async def open_app(config: Config) -> AsyncIterator[App]:
 def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     """Builds every store and service on its engines. No engine is contacted yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
-    catalogue, claims, bookings = Catalogue(postgres), Claims(redis), Bookings(postgres, **batches)
+    catalogue = Catalogue(postgres, layout_bytes_max=config.layout_cache_mb * 1_000_000)
+    claims, bookings = Claims(redis), Bookings(postgres, **batches)
     hold_scripts = HoldScripts(redis, claim_grace_ms=config.claim_grace_ms)
     accounts = Accounts(postgres, redis, config)
-    seatmap = SeatMap(catalogue, bookings, claims, postgres, fresh_s=config.map_fresh_ms / 1000)
+    seatmap = SeatMap(
+        catalogue,
+        bookings,
+        claims,
+        postgres,
+        fresh_s=config.map_fresh_ms / 1000,
+        bytes_max=config.map_cache_mb * 1_000_000,
+    )
     holds = HoldService(catalogue, hold_scripts, claims, bookings, seatmap, config)
     payments, refund_store = PaymentStore(postgres, config), RefundStore(postgres, config)
     saga_runner = SagaRunner(payments, holds, claims, catalogue, open_gateway(config), config)

@@ -1,8 +1,12 @@
 """R4, R5: the cached show of the hold path; and the demo's programme."""
 
 import asyncio
+import gc
+import time
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,8 +14,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from holdfast.app import App
+from holdfast.app import App, open_app
 from holdfast.catalogue import Catalogue, NoSuchShow
+from holdfast.catalogue.store import store_layout
 from holdfast.config import Config
 from holdfast.demo.programme import DAYS
 from holdfast.demo.seed import DemoFacts, populate
@@ -48,14 +53,37 @@ async def test_shows_of_one_hall_share_its_layout(app: App) -> None:
     assert first.layout.hash == layout.hash
 
 
-async def test_no_more_layouts_are_cached_than_allowed(app: App) -> None:
-    catalogue = Catalogue(app.postgres, layouts_cached_max=1)
-    hashes = []
-    for seats in (11, 12):
-        show_id = await cast.a_show(app, layout=cast.a_layout(seats, name="Cached"))
-        hashes.append((await catalogue.show_on_sale(show_id)).layout.hash)
+async def test_layouts_take_no_more_memory_than_allowed(app: App) -> None:
+    """By bytes: many small halls fit where a few stadiums do not. The one used least recently goes."""
+    small = [cast.a_layout(seats, name="Small") for seats in (11, 12, 13)]
+    large = cast.a_layout(200, name="Large")
+    catalogue = Catalogue(app.postgres, layout_bytes_max=large.weight + small[0].weight + 1000)
+    for layout in small:
+        await store_layout(app.postgres, layout)
+        await catalogue.layout(layout.hash)
+    await store_layout(app.postgres, large)
+    cached = [await catalogue.layout(layout.hash) for layout in small]
+    await catalogue.layout(small[0].hash)
 
-    assert list(catalogue._layouts._values) == hashes[1:]
+    await catalogue.layout(large.hash)
+
+    assert await catalogue.layout(small[0].hash) is cached[0]
+    assert await catalogue.layout(small[1].hash) is not cached[1]
+
+
+async def test_a_dropped_layout_is_not_held_in_memory_by_its_shows_and_maps(config: Config) -> None:
+    async with open_app(replace(config, layout_cache_mb=0)) as small:
+        layout = cast.a_layout(30, name=f"Dropped {time.time_ns()}")
+        show_id = await cast.a_show(small, layout=layout)
+        dropped = weakref.ref((await small.seatmap.snapshot(show_id)).layout)
+        assert dropped() is not None
+
+        other = await cast.a_show(small, layout=cast.a_layout(31, name="Another"))
+        await small.seatmap.snapshot(other)
+        gc.collect()
+
+        assert dropped() is None
+        assert (await small.seatmap.snapshot(show_id)).layout.hash == layout.hash
 
 
 async def test_a_show_that_is_not_there_is_refused(app: App) -> None:

@@ -1,7 +1,7 @@
 """Reads the tables of the catalogue and caches the results in the process.
 
     show_on_sale  ≤ 2 s old    for the hold path; peek() returns the cached value without waiting
-    layout        never stale  its hash is its content; at most `layouts_cached_max`, shared by their shows
+    layout        never stale  its hash is its content; at most `layout_bytes_max`, shared by their shows
     terms         never stale  the terms of a revision do not change
     pages         ≤ 2 s old    whole responses as bytes with their ETag (web/response_cache.py)
 
@@ -9,7 +9,7 @@ While PostgreSQL is unreachable, every cache returns stale values, so that brows
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import date
 from functools import partial
@@ -31,7 +31,7 @@ Q = Queries("holdfast.catalogue")
 HOLD_AGE_MAX_S = 10.0  # maximum age of a cached show for a hold
 FRESH_S = 1.0  # minimum time between two loads of a show or page; the maximum age is a multiple of it
 SHOW_STALE = 2
-LAYOUTS_CACHED_MAX = 32  # a stadium takes about 15 MB
+LAYOUT_BYTES_MAX = 256_000_000  # unless the settings say otherwise; a stadium takes about 16 MB
 TERMS_CACHED_MAX = 10_000  # half a kilobyte each
 SHOWS_LISTED_MAX = 50  # per event in a list; the event page has more
 SHOWS_OF_PAGE_MAX = 500
@@ -41,10 +41,17 @@ CHOSEN_MAX = 12  # featured or trending events
 
 class Catalogue:
     def __init__(
-        self, postgres: Postgres, *, layouts_cached_max: int = LAYOUTS_CACHED_MAX, fresh_s: float = FRESH_S
+        self, postgres: Postgres, *, layout_bytes_max: int = LAYOUT_BYTES_MAX, fresh_s: float = FRESH_S
     ) -> None:
         self._postgres = postgres
-        self._layouts = Cache(self._load_layout, fresh_s=float("inf"), size_max=layouts_cached_max)
+        self._layouts: Cache[str, Layout] = Cache(
+            self._load_layout,
+            fresh_s=float("inf"),
+            size_max=layout_bytes_max,
+            weigh=lambda layout: layout.weight,
+            on_evict=self._forget_layout,
+        )
+        self.on_layout_evicted: Callable[[Layout], None] = lambda layout: None
         self._terms = Cache(self._load_terms, fresh_s=float("inf"), size_max=TERMS_CACHED_MAX)
         self._shows = Cache(self._load_show, fresh_s=fresh_s, stale_max_s=fresh_s * SHOW_STALE)
         self.peek = self._shows.peek
@@ -91,6 +98,13 @@ class Catalogue:
         layout = await asyncio.to_thread(Layout.build, body)
         await store_layout(self._postgres, layout)
         return layout
+
+    def _forget_layout(self, layout: Layout) -> None:
+        """Shows with this layout would keep it in memory: they are loaded again when they are needed."""
+        for show_id, show in self._shows.values():
+            if show is not None and show.layout is layout:
+                self._shows.drop(show_id)
+        self.on_layout_evicted(layout)
 
     def forget(self, show_id: int) -> None:
         """Drop the cached show: the ledger has a newer revision."""

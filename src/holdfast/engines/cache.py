@@ -27,11 +27,17 @@ class Cache(Generic[Key, Value]):
         fresh_s: float,
         stale_max_s: float = 3600.0,
         size_max: int = 10_000,
+        weigh: Callable[[Value], int] | None = None,
+        on_evict: Callable[[Value], None] = lambda value: None,
     ) -> None:
+        """`size_max` values; or, with `weigh`, so many bytes, and the least recently used one goes first."""
         self._load = load
         self._fresh_s = fresh_s
         self._stale_max_s = stale_max_s
         self._size_max = size_max
+        self._weigh = weigh
+        self._on_evict = on_evict
+        self._size = 0
         self._values: dict[Key, tuple[float, Value]] = {}
         self._loading: dict[Key, asyncio.Task[Value]] = {}
 
@@ -52,6 +58,8 @@ class Cache(Generic[Key, Value]):
         cached = self._values.get(key)
         age_s = time.monotonic() - cached[0] if cached else float("inf")
         if cached is not None and age_s <= self._fresh_s:
+            if self._weigh is not None:  # used last: behind all others
+                self._values[key] = self._values.pop(key)
             return cached[1]
         loading = self._loading.get(key) or self._start(key)
         if cached is not None and age_s <= self._stale_max_s:
@@ -63,7 +71,15 @@ class Cache(Generic[Key, Value]):
         return await asyncio.shield(self._loading.get(key) or self._start(key))
 
     def drop(self, key: Key) -> None:
-        self._values.pop(key, None)
+        if (cached := self._values.pop(key, None)) is not None:
+            self._size -= self._weight(cached[1])
+
+    def values(self) -> list[tuple[Key, Value]]:
+        """What is cached now, however old."""
+        return [(key, cached[1]) for key, cached in self._values.items()]
+
+    def _weight(self, value: Value) -> int:
+        return 1 if self._weigh is None else self._weigh(value)
 
     def _start(self, key: Key) -> "asyncio.Task[Value]":
         task = asyncio.create_task(self._fill(key))
@@ -73,10 +89,15 @@ class Cache(Generic[Key, Value]):
 
     async def _fill(self, key: Key) -> Value:
         value = await self._load(key)
-        if len(self._values) >= self._size_max:
-            self._values.pop(next(iter(self._values)))
-        self._values.pop(key, None)
+        self.drop(key)
         self._values[key] = (time.monotonic(), value)
+        self._size += self._weight(value)
+        # The newest stays even if it is too large alone: its caller has it in any case.
+        while self._size > self._size_max and len(self._values) > 1:
+            oldest = next(iter(self._values))
+            evicted = self._values[oldest][1]
+            self.drop(oldest)
+            self._on_evict(evicted)
         return value
 
     def _ended(self, key: Key, task: "asyncio.Task[Value]") -> None:

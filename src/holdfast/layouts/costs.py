@@ -17,7 +17,6 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from math import dist, hypot
 
 from holdfast.layouts.layout import Layout
@@ -40,10 +39,17 @@ class SeatCosts:
     runs: tuple[tuple[int, int, int], ...]  # lowest cost, start, length of every run, in this order
 
 
-@lru_cache(maxsize=128)
 def compute_seat_costs(layout: Layout, prefer: Prefer) -> SeatCosts:
+    """Computed once, and stored with the layout."""
     if prefer is Prefer.AISLE:
         return compute_seat_costs(layout, Prefer.BEST)
+    found: SeatCosts | None = layout.derived.get(prefer)
+    if found is None:
+        found = layout.derived[prefer] = _compute(layout, prefer)
+    return found
+
+
+def _compute(layout: Layout, prefer: Prefer) -> SeatCosts:
     measure = {Prefer.BEST: _distances, Prefer.FRONT: _from_the_front, Prefer.CENTRE: _from_the_axis}[prefer]
     costs = _scaled(layout, _in_pairs(layout, measure(layout)))
     runs = ((min(costs[start : start + length]), start, length) for start, length in layout.runs)

@@ -8,7 +8,7 @@ seat, first seat in the lowest bits.
 import struct
 import zlib
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from sys import byteorder
 from typing import Any
 
@@ -17,7 +17,6 @@ import msgspec
 from holdfast.layouts import Layout, Prefer, compute_seat_costs
 
 CODES = b"AHBX"
-PAGES_MAX = 64  # layouts; a stadium's page is 12 kB
 GZIP = 31  # zlib's name for the wrapper that HTTP calls gzip
 TO_BITS = bytes.maketrans(CODES, bytes(range(4)))
 
@@ -28,6 +27,11 @@ class Snapshot:
     version: int
     states: bytes
     layout: Layout = field(repr=False)
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes with all its forms: the states, the text, the compact ones."""
+        return 3 * len(self.states) + 2_000
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -111,10 +115,12 @@ def packed_plan(layout: Layout, prefer: Prefer) -> tuple[bytes, bytes]:
     return runs, costs.tobytes()
 
 
-@lru_cache(maxsize=PAGES_MAX)
 def packed_page(layout: Layout) -> bytes:
     """What a browser needs to draw the hall, gzipped once: it never changes."""
-    return packed(layout.page(), level=9)
+    if "packed_page" not in layout.derived:
+        layout.derived["packed_page"] = packed(layout.page(), level=9)
+    page: bytes = layout.derived["packed_page"]
+    return page
 
 
 def packed(body: bytes, level: int = 5) -> bytes:

@@ -18,11 +18,12 @@ from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
+from holdfast.layouts import Layout
 from holdfast.seatmap.contents import MapContents
 from holdfast.seatmap.snapshot import Snapshot, build_plans
 
 LEDGER_FRESH_S = 1.0  # while Redis is down, PostgreSQL builds a map at most this often
-MAPS_MAX = 4096  # cached shows; the one that has not changed for longest is dropped first
+MAPS_MAX = 100_000  # cached shows; their bytes are limited, and the one that changed first is dropped first
 TRIES_MAX = 5
 REBUILDS_AT_ONCE_MAX = 2
 PLANS_MAX = 32  # layouts; half a megabyte each for a stadium
@@ -30,7 +31,14 @@ PLANS_MAX = 32  # layouts; half a megabyte each for a stadium
 
 class SeatMap:
     def __init__(
-        self, catalogue: Catalogue, bookings: Bookings, claims: Claims, postgres: Postgres, *, fresh_s: float
+        self,
+        catalogue: Catalogue,
+        bookings: Bookings,
+        claims: Claims,
+        postgres: Postgres,
+        *,
+        fresh_s: float,
+        bytes_max: int,
     ) -> None:
         self._catalogue = catalogue
         self._bookings = bookings
@@ -40,6 +48,8 @@ class SeatMap:
             self._load, fresh_s=fresh_s, stale_max_s=0, size_max=MAPS_MAX
         )
         self._last: dict[int, Snapshot] = {}  # in order of change, the most recent at the end
+        self._last_bytes, self._bytes_max = 0, bytes_max
+        catalogue.on_layout_evicted = self._forget_layout
         self._from_ledger: Cache[int, Snapshot] = Cache(
             self._load_from_ledger, fresh_s=LEDGER_FRESH_S, stale_max_s=0, size_max=MAPS_MAX
         )
@@ -142,9 +152,20 @@ class SeatMap:
         # Two loads may finish in the other order: the older one must not replace the newer one.
         newest = snapshot if last is None or snapshot.version >= last.version else last
         self._last[snapshot.show_id] = newest
-        if len(self._last) > MAPS_MAX:
-            del self._last[next(iter(self._last))]
+        self._last_bytes += newest.weight - (last.weight if last else 0)
+        while self._last_bytes > self._bytes_max and len(self._last) > 1:
+            self._drop(next(iter(self._last)))
         return newest
+
+    def _drop(self, show_id: int) -> None:
+        self._last_bytes -= self._last.pop(show_id).weight
+        self._snapshots.drop(show_id)
+        self._from_ledger.drop(show_id)
+
+    def _forget_layout(self, layout: Layout) -> None:
+        """Maps of this layout would keep it in memory."""
+        for show_id in [show_id for show_id, last in self._last.items() if last.layout is layout]:
+            self._drop(show_id)
 
     async def _rebuild(self, show_id: int) -> int:
         """Lock the sale against holds being opened, raise the epoch, read, publish, unlock.
