@@ -258,6 +258,7 @@ async def test_layouts_come_in_from_other_programs(organiser: Organiser) -> None
     assert csv.status_code == 201, csv.text
     assert (csv.json()["name"], csv.json()["seats"]) == ("Barn", 3)
     refused(odd, 415, "unsupported_media_type")
+    assert "text/csv" in odd.json()["detail"]
     refused(broken, 422, "bad_layout")
     layout = (await organiser.send("GET", f"/layouts/{csv.json()['hash']}")).json()
     assert (await organiser.create("/layouts", layout))["hash"] == csv.json()["hash"]

@@ -137,6 +137,8 @@ class TestTheDemo:
         again = await run_holdfast(*words, "--venue", "1")
 
         assert (tried.page["name"], tried.page["seats"], tried.page["stored"]) == ("Back room", 2, False)
+        assert tried.page["categories"] == [{"name": "Gold", "seats": 2}]
+        assert tried.page["warnings"] == []
         assert stored.page == {**tried.page, "hall": stored.page["hall"], "stored": True}
         assert_refused(again, "name")
 

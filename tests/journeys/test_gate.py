@@ -166,11 +166,13 @@ class TestPasses:
         other = b64encode(X25519PrivateKey.generate().public_key().public_bytes_raw()).decode()
 
         scanned = [
-            (await admin.api.post(f"{API}/gate/login", json={"code": code, "device_key": key})).status_code
-            for key in (PUBLIC, PUBLIC, other)
+            await admin.api.post(f"{API}/gate/login", json={"code": sent, "device_key": key})
+            for sent, key in ((code, PUBLIC), (code, PUBLIC), (code, other), ("ABC", other))
         ]
 
-        assert scanned == [200, 200, 401]
+        assert [answer.status_code for answer in scanned] == [200, 200, 409, 401]
+        assert problem(scanned[2])["title"] == "Another device has this pass"
+        assert problem(scanned[3])["title"] == "Unknown pass code"
 
     async def test_gate_staff_can_scan_with_their_own_account(
         self, app: App, api: httpx2.AsyncClient, admin: Fan, alice: Fan, show: int

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.layouts.import_checks import find_overlaps
 from holdfast.layouts.import_file import parse_layout_file
 from holdfast.layouts.layout import Layout, LayoutProblem, Run
 
@@ -105,6 +106,36 @@ def test_a_problem_in_a_file_is_described_in_one_line_with_its_place(text: str, 
         Layout.build(parse_layout_file("hall.csv", text.encode()))
     assert says in str(problem.value)
     assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("seats", ["1 to 4", "A B C", "1-4, 5 6"])
+def test_seats_that_would_be_one_seat_with_a_space_in_its_name_are_refused(seats: str) -> None:
+    """One seat called "1 to 4" would be found on the day of the sale."""
+    text = (LAYOUTS / "theatre.json").read_text().replace('"9-1 odd, 2-10 even"', f'"{seats}"')
+    assert seats in text
+
+    with pytest.raises(LayoutProblem, match=r"section \w+, row A: seats “.*” would be one seat; write"):
+        parse_layout_file("x.json", text.encode())
+
+
+def test_seats_on_the_same_spot_are_noticed() -> None:
+    table = "row,number,x,y\nA,1,0,0\nA,2,1,0\nB,1,0,0.01\nB,2,1,0\nC,1,5,5\n"
+
+    assert find_overlaps(Layout.build(parse_layout_file("x.csv", table.encode()))) == [
+        "A-1 and B-1 are at the same place",
+        "A-2 and B-2 are at the same place",
+    ]
+    assert find_overlaps(imported("theatre.json")) == []
+
+
+def test_labels_of_pretix_rows_and_seats_are_used_unless_they_only_say_row_or_seat() -> None:
+    text = (LAYOUTS / "pretix.json").read_text()
+    row = '{"row_number": "1",'
+    plain = text.replace(row, row + '"row_label": "Reihe %s", "seat_label": "Platz %s",')
+    boxes = text.replace(row, row + '"row_label": "Loge %s", "seat_label": "%s links",')
+
+    assert Layout.build(parse_layout_file("x.json", plain.encode())).labels[0] == "1-1"
+    assert Layout.build(parse_layout_file("x.json", boxes.encode())).labels[0] == "Loge 1-1 links"
 
 
 def test_a_table_in_another_encoding_is_refused_with_its_line() -> None:

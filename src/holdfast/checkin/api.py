@@ -59,7 +59,9 @@ class SearchQuery(Struct, forbid_unknown_fields=True, frozen=True):
     )
 
 
-@routes.post("/gate/login", body=SignInBody, answers={200: SignedInDevice}, refusals=(BadPassCode,))
+@routes.post(
+    "/gate/login", body=SignInBody, answers={200: SignedInDevice}, refusals=(BadPassCode, DeviceTaken)
+)
 async def log_in_gate(request: Request) -> Response:
     """Sign a device in with the code of its pass.
 

@@ -2,7 +2,7 @@
 
     Refusal
     ├── NoGatePass          403  no pass of this account is good now
-    ├── BadPassCode         401  not the code of a pass, or another device came first
+    ├── BadPassCode         401  not the code of a pass that is good
     ├── DeviceTaken         409  the pass belongs to another device
     ├── NoDevice            409  packs are sealed for a device, and this pass has none yet
     ├── NoSuchPass          404  also for another organiser's
@@ -27,16 +27,16 @@ class NoGatePass(Refusal):
 
 
 class BadPassCode(Refusal):
-    """This is not the code of a pass that is good, or another device has signed in with it.
+    """This is not the code of a pass, or the pass is over or was revoked.
 
-    A pass is for one device. Ask the organiser for a new one.
+    Check the code, or ask the organiser for a new pass.
     """
 
     code, status, title = "bad_pass_code", 401, "Unknown pass code"
 
 
 class DeviceTaken(Refusal):
-    """The pass belongs to another device already.
+    """Another device has signed in with this pass already. A pass is for one device.
 
     Ask the organiser for a new pass, and to revoke this one if the device is lost.
     """

@@ -69,7 +69,7 @@ class PassesQuery(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class SignInBody(Struct, forbid_unknown_fields=True, frozen=True):
-    code: Annotated[str, Meta(min_length=8, max_length=64)]
+    code: Annotated[str, Meta(max_length=64)]
     device_key: DeviceKey
 
 
@@ -192,7 +192,8 @@ class Passes:
     async def sign_in(self, code: str, device_key: bytes) -> SignedInPass:
         row = await self._postgres.fetchrow(Q.sign_in, _digest(code), device_key, UPLOAD_GRACE_S)
         if row is None:
-            raise BadPassCode
+            is_taken = await self._postgres.fetchval(Q.code_is_good, _digest(code), UPLOAD_GRACE_S)
+            raise DeviceTaken if is_taken else BadPassCode
         caller = Caller(row["account_id"], Role.GATE, session_id=0)
         return SignedInPass(row["id"], self._accounts.access_token(caller))
 

@@ -42,6 +42,13 @@ UPDATE gate_pass SET device_key = coalesce(device_key, $2)
    AND (device_key IS NULL OR device_key = $2)
 RETURNING id, account_id;
 
+-- name: code_is_good
+-- Whether a pass has this code, whatever its device.
+SELECT EXISTS (
+    SELECT FROM gate_pass
+     WHERE code_hash = $1 AND revoked_at IS NULL AND ends_at + make_interval(secs => $2) > now()
+);
+
 -- name: bind_device
 -- The first device to come has the pass. No row: another one has.
 UPDATE gate_pass SET device_key = coalesce(device_key, $2)

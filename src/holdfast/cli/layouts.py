@@ -1,5 +1,6 @@
 """holdfast venue import"""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +40,7 @@ def venue_commands(act: Act) -> typer.Typer:
     ) -> None:
         """Bring in a hall's seats from a file."""
         layout = _read_layout(file)
-        page: dict[str, Any] = {"layout": layout.hash, "name": layout.name, "seats": layout.seat_count}
+        page = _describe(layout)
         if not dry_run:
             page |= act(data, lambda app: _store_layout(app, layout, venue, hall))
         if as_json:
@@ -47,8 +48,27 @@ def venue_commands(act: Act) -> typer.Typer:
         else:
             done = "nothing stored" if dry_run else f"stored as layout {layout.hash}"
             print(f"{layout.name}: {layout.seat_count} seats; {done}")
+            for category in page["categories"]:
+                print(f"{category['seats']:>6}  {category['name']}")
+            for warning in page["warnings"]:
+                print(f"warning: {warning}")
 
     return commands
+
+
+def _describe(layout: "Layout") -> dict[str, Any]:
+    from holdfast.layouts.import_checks import find_overlaps
+
+    seats = Counter(layout.category_of)
+    return {
+        "layout": layout.hash,
+        "name": layout.name,
+        "seats": layout.seat_count,
+        "categories": [
+            {"name": category.name, "seats": seats[place]} for place, category in enumerate(layout.categories)
+        ],
+        "warnings": find_overlaps(layout),
+    }
 
 
 def _read_layout(file: Path) -> "Layout":

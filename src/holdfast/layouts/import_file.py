@@ -38,11 +38,16 @@ from holdfast.layouts.body import (
     decode_body,
 )
 from holdfast.layouts.from_seat_list import SECTION_GAP, ImportedPlan, ImportedSeat, build_layout_body
+from holdfast.layouts.import_checks import refuse_unclear_seats
 
 STAGE = re.compile(r"stage|screen|bühne|buehne|podium|leinwand|scène|escenario|palco|pitch", re.IGNORECASE)
 WHEELCHAIR = re.compile(r"wheelchair|rollstuhl|accessible|handicap", re.IGNORECASE)
 COMPANION = re.compile(r"companion|begleit", re.IGNORECASE)
 RESTRICTED = re.compile(r"restricted|sichtbehindert|limited view", re.IGNORECASE)
+JUST_A_WORD = re.compile(
+    r"(?:row|reihe|rang[ée]e|fila|rij|rad|seat|platz|sitz(?:platz)?|si[èe]ge|place|asiento|stoel)\.?:? *%s",
+    re.IGNORECASE,
+)
 COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 CORNERS = 24  # of a circle, as a polygon
 
@@ -63,6 +68,8 @@ class PretixRow(Struct):
     seats: list[PretixSeat]
     row_number: str | int = ""
     position: Position = Position()
+    row_label: str = ""  # "Reihe %s"
+    seat_label: str = ""  # "Platz %s"
 
 
 class Polygon(Struct):
@@ -155,7 +162,7 @@ def _seats(zone: PretixZone, section: str) -> Iterator[ImportedSeat]:
         (str(row.row_number), str(seat.seat_number)) for row in zone.rows for seat in row.seats
     )
     for place, row in enumerate(zone.rows, 1):
-        label = str(row.row_number).strip() or str(place)
+        label = _named(row.row_label, str(row.row_number).strip() or str(place))
         for seat in row.seats:
             number = str(seat.seat_number).strip()
             # Two blocks of a zone may use the same row numbers; then only the guid distinguishes their seats.
@@ -163,7 +170,15 @@ def _seats(zone: PretixZone, section: str) -> Iterator[ImportedSeat]:
                 number = seat.seat_guid.strip() or number
             x = zone.position.x + row.position.x + seat.position.x
             y = zone.position.y + row.position.y + seat.position.y
+            number = _named(row.seat_label, number)
             yield ImportedSeat(section, label, number, seat.category, (x, y), _trait(seat.category))
+
+
+def _named(template: str, number: str) -> str:
+    """The number as the plan labels it; words that every page writes by itself are left out."""
+    if "%s" not in template or JUST_A_WORD.fullmatch(template.strip()):
+        return number
+    return template.replace("%s", number).strip()
 
 
 def _trait(category: str) -> str:
@@ -225,7 +240,7 @@ def parse_layout_file(name: str, data: bytes) -> LayoutBody:
     data = data.removeprefix(b"\xef\xbb\xbf")
     if "zones" in _keys(data):
         return _validate(build_layout_body(parse_pretix(title, data)))
-    return decode_body(data)
+    return refuse_unclear_seats(decode_body(data))
 
 
 def _keys(data: bytes) -> set[str]:

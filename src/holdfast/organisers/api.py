@@ -8,6 +8,7 @@ from starlette.responses import Response
 from holdfast.catalogue import City, Hall, NoSuchCity, NoSuchEvent, NoSuchHall, NoSuchVenue
 from holdfast.errors import WrongMediaType
 from holdfast.layouts import BadLayout, Layout, LayoutBody, LayoutProblem, NoSuchLayout, parse_layout_file
+from holdfast.layouts.import_checks import refuse_unclear_seats
 from holdfast.organisers.errors import NameTaken, NotForOrganisers
 from holdfast.organisers.forms import (
     CityChange,
@@ -168,6 +169,10 @@ async def create_layout(request: Request) -> Response:
     With `grows_from`, seats of that layout keep their numbers, so its shows can switch to the new one.
     """
     body = read(LayoutBody, await request.body())
+    try:
+        refuse_unclear_seats(body)
+    except LayoutProblem as problem:
+        raise BadLayout(detail=str(problem)) from None
     return await _store_layout(request, body)
 
 
@@ -186,7 +191,7 @@ async def import_layout(request: Request) -> Response:
     """
     sent_as = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if sent_as not in IMPORT_MEDIA_TYPES:
-        raise WrongMediaType
+        raise WrongMediaType(detail=f"Expected one of {', '.join(IMPORT_MEDIA_TYPES)}.")
     try:
         name, data = query(NewLayoutQuery, request).name, await request.body()
         body = await asyncio.to_thread(parse_layout_file, name, data)

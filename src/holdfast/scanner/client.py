@@ -20,7 +20,7 @@ API = "/api/v1"
 ANSWER_WITHIN_S = 2.0  # people are waiting: after that the pack decides
 SIGNED_IN_SPARE_S = 30
 # The pass was revoked, is over, or is another device's.
-FINAL_CODES = frozenset({"no_gate_pass", "bad_pass_code"})
+FINAL_CODES = frozenset({"no_gate_pass", "bad_pass_code", "device_taken"})
 TOKEN_CODES = frozenset({"not_signed_in", "token_expired", "token_invalid"})
 
 Answer = TypeVar("Answer")
