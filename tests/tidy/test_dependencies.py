@@ -1,4 +1,4 @@
-"""A wheel installs what its bounds allow, without the lock files: every dependency has a lower and an upper one."""
+"""A wheel installs what its bounds allow, not what the lock files say: every dependency has two bounds."""
 
 import re
 import tomllib
@@ -17,7 +17,7 @@ def find_unbounded(names: list[str], locked: dict[str, str]) -> Iterator[str]:
         if not {">=", "<"} <= bounds:
             yield f"{requirement.name}: give it a lower and an upper bound"
         elif not requirement.specifier.contains(locked[requirement.name]):
-            yield f"{requirement.name}: the lock file has {locked[requirement.name]}, which the bounds exclude"
+            yield f"{requirement.name}: the bounds exclude {locked[requirement.name]} of the lock file"
 
 
 def test_a_dependency_without_bounds_or_outside_of_them_is_found() -> None:
