@@ -57,7 +57,7 @@ def venue_commands(act: Act) -> typer.Typer:
 
 
 def _describe(layout: "Layout") -> dict[str, Any]:
-    from holdfast.layouts.import_checks import find_overlaps
+    from holdfast.layouts import find_overlaps
 
     seats = Counter(layout.category_of)
     return {

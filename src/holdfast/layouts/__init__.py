@@ -14,6 +14,7 @@ from holdfast.layouts.diff import (
     list_renamed,
 )
 from holdfast.layouts.errors import BadLayout, LayoutInUse, NoSuchLayout, UnknownSeat
+from holdfast.layouts.import_checks import find_overlaps, refuse_unclear_seats
 from holdfast.layouts.import_file import parse_layout_file
 from holdfast.layouts.layout import Area, Layout, LayoutBody, LayoutProblem, Run
 
@@ -38,8 +39,10 @@ __all__ = [
     "compare_layouts",
     "compute_seat_costs",
     "encode_canonical",
+    "find_overlaps",
     "list_labels",
     "list_recategorised",
     "list_renamed",
     "parse_layout_file",
+    "refuse_unclear_seats",
 ]

@@ -7,8 +7,15 @@ from starlette.responses import Response
 
 from holdfast.catalogue import City, Hall, NoSuchCity, NoSuchEvent, NoSuchHall, NoSuchVenue
 from holdfast.errors import WrongMediaType
-from holdfast.layouts import BadLayout, Layout, LayoutBody, LayoutProblem, NoSuchLayout, parse_layout_file
-from holdfast.layouts.import_checks import refuse_unclear_seats
+from holdfast.layouts import (
+    BadLayout,
+    Layout,
+    LayoutBody,
+    LayoutProblem,
+    NoSuchLayout,
+    parse_layout_file,
+    refuse_unclear_seats,
+)
 from holdfast.organisers.errors import NameTaken, NotForOrganisers
 from holdfast.organisers.forms import (
     CityChange,
