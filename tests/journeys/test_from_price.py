@@ -1,5 +1,6 @@
 """R3: a "from" price is that of a seat a buyer can have now, on every page and in every list."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,7 +8,8 @@ import httpx2
 import msgspec
 import pytest
 
-from holdfast.app import App
+from holdfast.app import App, open_app
+from holdfast.config import Config
 from tests.support.html_page import opens
 from tests.support.organiser import Organiser, Stage, show_of
 from tests.support.searchable_events import index_event
@@ -61,6 +63,20 @@ async def test_the_from_price_is_that_of_a_seat_which_is_free(
         assert card["from_price_minor"] == price
         assert (card["from_lines"] is None) == (price is None)
         assert price is None or card["from_lines"]["price_minor"] == price
+
+
+async def test_the_price_is_found_without_redis_and_without_a_rebuild(
+    app: App, config: Config, organiser: Organiser, stage: Stage
+) -> None:
+    show_id = await sell(app, organiser, stage, *SILVER)
+    epoch = await app.postgres.fetchval("SELECT epoch FROM sale WHERE show_id = $1", show_id)
+    nowhere = replace(config, redis_url="unix:///nowhere.sock", redis_timeout_ms=50)
+
+    async with open_app(nowhere) as cut_off:
+        free = await cut_off.seatmap.free_categories(show_id, taken=20)
+
+    assert free == {"Gold"}
+    assert await app.postgres.fetchval("SELECT epoch FROM sale WHERE show_id = $1", show_id) == epoch
 
 
 async def test_pages_name_the_price_of_a_free_seat(

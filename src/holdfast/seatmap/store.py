@@ -94,8 +94,16 @@ class SeatMap:
         sizes = show.layout.category_sizes
         if taken < min(sizes.values()):
             return frozenset(sizes)
-        counts = (await self.newest(show_id)).counts_by_category()
-        return frozenset(str(each["category"]) for each in counts if each["A"])
+        snapshot = Snapshot(show_id, 0, await self._read_states(show_id, show.layout), show.layout)
+        return frozenset(str(each["category"]) for each in snapshot.counts_by_category() if each["A"])
+
+    async def _read_states(self, show_id: int, layout: Layout) -> bytes:
+        """From Redis, or from PostgreSQL without marking the map: no viewer gets a version of this."""
+        try:
+            found = await self._read(show_id)
+        except EngineDown:
+            return build_seat_states(layout.seat_count, await self._bookings.live_bookings(show_id))
+        return found.states if isinstance(found, Snapshot) else found.units
 
     async def rebuild(self, show_id: int, reason: str) -> int:
         """Rebuild the map from PostgreSQL, once for all callers in this process; its epoch."""
