@@ -6,10 +6,9 @@ part, and so do the place and the camera that a photo names.
 
 import hashlib
 import io
-import warnings
 from dataclasses import dataclass
 
-from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageCms, ImageOps
 
 from holdfast.catalogue import POSTER_WIDTHS
 from holdfast.organisers.errors import BadPicture
@@ -18,8 +17,18 @@ FORMATS = {"image/jpeg": "JPEG", "image/png": "PNG", "image/webp": "WEBP"}
 PIXELS_MAX = 40_000_000  # decoded before it is scaled: 120 MB
 SIDE_MIN = 320  # pixels; less looks blurred on a phone
 QUALITY = 80
-# Pillow refuses twice as many by itself, and warns before; below we look before anything is decoded.
-Image.MAX_IMAGE_PIXELS = PIXELS_MAX
+Image.MAX_IMAGE_PIXELS = PIXELS_MAX  # Pillow refuses twice as many while it reads the header
+
+
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +40,41 @@ class PosterImages:
 def build_poster_images(data: bytes, media_type: str) -> PosterImages:
     """Raises BadPicture for anything that is not a whole picture of this type."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            picture = _decode(data, FORMATS[media_type])
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise BadPicture(detail=f"Expected at most {PIXELS_MAX} pixels.") from None
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError):
+        picture = _decode(data, FORMATS[media_type])
+    except Image.DecompressionBombError:
+        raise _too_many_pixels() from None
+    except BadPicture:
+        raise
+    except Exception:  # decoders fail in many ways on a broken file, and each means the same
         raise BadPicture(detail="Expected a whole JPEG, PNG or WebP picture of its Content-Type.") from None
     by_width = {width: _encode(picture, width) for width in POSTER_WIDTHS}
     content = by_width[max(by_width)]
     return PosterImages(hashlib.blake2b(content, digest_size=8).hexdigest(), by_width)
 
 
+def _too_many_pixels() -> BadPicture:
+    return BadPicture(detail=f"Expected at most {PIXELS_MAX} pixels.")
+
+
 def _decode(data: bytes, file_format: str) -> Image.Image:
     with Image.open(io.BytesIO(data), formats=[file_format]) as file:
+        if file.width * file.height > PIXELS_MAX:
+            raise _too_many_pixels()
         if min(file.size) < SIDE_MIN:
             raise BadPicture(detail=f"Expected at least {SIDE_MIN} pixels on each side.")
         file.draft("RGB", (max(POSTER_WIDTHS) * 2, max(POSTER_WIDTHS) * 3))  # a JPEG is decoded smaller
         file.load()
-        picture = ImageOps.exif_transpose(file)
-        return _flatten(_to_srgb(picture))
+        return _flatten(_to_srgb(_turn_upright(file)))
+
+
+def _turn_upright(picture: Image.Image) -> Image.Image:
+    """As a camera held sideways noted it. Not ImageOps.exif_transpose: it fails on other broken tags."""
+    turn = TURNS.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
+    if turn is None:
+        return picture
+    upright = picture.transpose(turn)
+    upright.info = picture.info
+    return upright
 
 
 def _to_srgb(picture: Image.Image) -> Image.Image:
