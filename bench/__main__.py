@@ -20,6 +20,7 @@ from bench.cpu import read_machine
 from bench.errors import BenchError, MissingProgramError, find_program
 from bench.facts import measure_facts
 from bench.figure import Figure
+from bench.growth import measure_growth
 from bench.http_holds import measure_web
 from bench.isolation import measure_isolation
 from bench.mail import measure_mail
@@ -48,6 +49,7 @@ PARTS = {
     "bookings": Part(measure_bookings),
     "claims": Part(measure_claims, ("redis-benchmark",)),
     "isolation": Part(measure_isolation),
+    "growth": Part(measure_growth),
     "purchases": Part(measure_purchases),
     "facts": Part(measure_facts),
     "search": Part(measure_search),
