@@ -56,7 +56,9 @@ async def get_bare(request: Request) -> Response:
 
 
 BARE = (
-    Route(method="POST", path="/bare", call=post_bare, tag="bare", body=HoldBody, role=Role.FAN),
+    Route(
+        method="POST", path="/bare", call=post_bare, tag="bare", body=HoldBody, role=Role.FAN, takes_key=True
+    ),
     Route(method="GET", path="/bare/{size:int}", call=get_bare, tag="bare"),
 )
 

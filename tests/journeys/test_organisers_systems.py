@@ -41,6 +41,19 @@ async def consume_all(app: App, consumer: Consumer) -> None:
             pass
 
 
+async def test_an_endpoint_is_created_once_per_idempotency_key(organiser: Organiser) -> None:
+    """A retry after a lost answer must not leave a second endpoint that gets every delivery twice."""
+    body, key = {"url": URL, "kinds": []}, {"Idempotency-Key": "one-endpoint"}
+
+    first = await organiser.send("POST", HOOKS, body, headers=key)
+    again = await organiser.send("POST", HOOKS, body, headers=key)
+
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.content == first.content
+    assert again.headers["idempotency-replayed"] == "true"
+    assert len(decode_ok(await organiser.send("GET", HOOKS))["endpoints"]) == 1
+
+
 async def test_a_secret_is_shown_once_and_an_endpoint_can_be_changed_and_removed(
     organiser: Organiser,
 ) -> None:

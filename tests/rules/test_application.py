@@ -91,7 +91,7 @@ async def get_me(request: Request) -> Response:
 CALLS = (get_shared, get_refused, get_down, get_bug, get_slow, get_pieces)
 ROUTES: tuple[Route, ...] = (
     *(Route(method="GET", path=f"/{call.__name__[4:]}", call=call, tag="test") for call in CALLS),
-    Route(method="POST", path="/body", call=post_body, tag="test", body=Body),
+    Route(method="POST", path="/body", call=post_body, tag="test", body=Body, takes_key=True),
     Route(method="GET", path="/stream", asgi=stream, tag="test"),
     Route(method="GET", path="/me", call=get_me, tag="test", role=Role.FAN),
 )

@@ -252,4 +252,4 @@ def test_the_example_of_a_body_is_a_body() -> None:
 
 def test_one_name_for_two_operations_is_refused() -> None:
     with pytest.raises(AssertionError, match="unique"):
-        document([HOLD, Route(method="POST", path="/other", call=post_hold, tag="holds")])
+        document([HOLD, Route(method="POST", path="/other", call=post_hold, tag="holds", takes_key=True)])

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from holdfast.app import ROUTES
 from holdfast.catalogue import NoSuchShow
 from holdfast.errors import Busy
 from holdfast.holds import SeatsTaken
@@ -136,6 +137,7 @@ class TestRouteTable:
                 answers={201: None},
                 refusals=(SeatsTaken,),
                 role=Role.FAN,
+                keyed=True,
             ),
         )
 
@@ -179,3 +181,29 @@ class TestRouteTable:
 
         with pytest.raises(AssertionError, match="below ROUTES"):
             routes.get("/late")(nothing)
+
+
+class TestIdempotencyKeys:
+    """A client that retries a POST with its key can rely on one effect, whatever the route."""
+
+    def test_every_post_of_the_api_honours_them(self) -> None:
+        posts = [route for route in ROUTES if route.method == "POST" and not route.bare]
+
+        assert [route.full_path for route in posts if not (route.keyed or route.takes_key)] == []
+
+    def test_a_post_stores_its_answer_unless_its_handler_keeps_the_promise(self) -> None:
+        routes = RouteTable(tag="sale")
+
+        @routes.post("/things")
+        @routes.post("/seats", takes_key=True)
+        async def create(request: Request) -> Response:
+            return answer(204, None)
+
+        assert [(r.path, r.keyed, r.takes_key) for r in routes.all] == [
+            ("/seats", False, True),
+            ("/things", True, False),
+        ]
+
+    def test_a_post_without_either_cannot_be_declared(self) -> None:
+        with pytest.raises(AssertionError, match="Idempotency-Key"):
+            Route(method="POST", path="/things", tag="sale", call=nothing)

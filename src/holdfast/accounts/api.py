@@ -69,9 +69,7 @@ class SignedInPage(Struct):
     refresh_token: str
 
 
-@routes.post(
-    "/accounts", body=SignUpBody, answers={201: SignedInPage}, refusals=(EmailTaken, Busy), keyed=True
-)
+@routes.post("/accounts", body=SignUpBody, answers={201: SignedInPage}, refusals=(EmailTaken, Busy))
 async def create_account(request: Request) -> Response:
     """Sign up.
 
@@ -94,7 +92,6 @@ async def create_account(request: Request) -> Response:
     body=LogInBody,
     answers={200: SignedInPage},
     refusals=(BadCredentials, TooManyRequests, Busy),
-    keyed=True,
 )
 async def log_in(request: Request) -> Response:
     """Log in.
@@ -114,7 +111,6 @@ async def log_in(request: Request) -> Response:
     body=RefreshBody,
     answers={200: SignedInPage},
     refusals=(TokenInvalid, TokenExpired),
-    keyed=True,
 )
 async def refresh_tokens(request: Request) -> Response:
     """Trade a refresh token for a new pair of tokens.
@@ -165,7 +161,6 @@ async def set_locale(request: Request) -> Response:
     answers={204: None},
     refusals=(WrongPassword, TooManyRequests, Busy),
     role=Role.FAN,
-    keyed=True,
 )
 async def change_password(request: Request) -> Response:
     """Change the password. Every other session of the account ends."""

@@ -33,7 +33,6 @@ routes = RouteTable(tag="admin", role=Role.ORGANISER)
     body=NewPass,
     answers={201: CreatedPass},
     refusals=(NoSuchShow, BadWindow, NotAGateAccount, NoSuchPass),
-    keyed=True,
 )
 async def create_gate_pass(request: Request) -> Response:
     """Let a device ask at the door.

@@ -93,7 +93,6 @@ async def hold_seats(request: Request) -> Response:
     "/bookings/{booking}/extend",
     answers={200: BookingPage},
     refusals=(NoSuchBooking, HoldGone, ExtensionCap),
-    keyed=True,
 )
 async def extend_booking(request: Request) -> Response:
     """Extend a hold.

@@ -74,7 +74,7 @@ layouts = RouteTable(
 )
 
 
-@cities.post(body=NewCity, answers={201: City}, refusals=(NoSuchCity, NameTaken), keyed=True)
+@cities.post(body=NewCity, answers={201: City}, refusals=(NoSuchCity, NameTaken))
 async def create_city(request: Request) -> Response:
     """Add a city. Dates of its shows are in its time zone."""
     city = await _editor(request).add_city(read(NewCity, await request.body()))
@@ -95,7 +95,7 @@ async def list_all_cities(request: Request) -> Response:
     return answer(200, CityList(total=total, cities=cities))
 
 
-@venues.post(body=NewVenue, answers={201: ManagedVenue}, keyed=True)
+@venues.post(body=NewVenue, answers={201: ManagedVenue})
 async def create_venue(request: Request) -> Response:
     """Add a venue. An organiser's venue is private; an admin's is shared by all organisers."""
     return _respond(request, await _editor(request).add_venue(read(NewVenue, await request.body())))
@@ -115,7 +115,7 @@ async def list_venues(request: Request) -> Response:
     return answer(200, VenueList(total=total, venues=venues))
 
 
-@halls.post(body=NewHall, answers={201: Hall}, keyed=True)
+@halls.post(body=NewHall, answers={201: Hall})
 async def create_hall(request: Request) -> Response:
     """Add a hall to a venue, with a layout that has been uploaded before."""
     return _respond(request, await _editor(request).add_hall(read(NewHall, await request.body())))
@@ -136,7 +136,7 @@ async def list_halls(request: Request) -> Response:
     return answer(200, HallList(total=total, halls=halls))
 
 
-@events.post(body=NewEvent, answers={201: ManagedEvent}, keyed=True)
+@events.post(body=NewEvent, answers={201: ManagedEvent})
 async def create_event(request: Request) -> Response:
     """Add an event: a film, a concert or a match. You own it. Without a poster it gets a generated one."""
     return _respond(request, await _editor(request).add_event(read(NewEvent, await request.body())))
@@ -166,7 +166,6 @@ async def list_managed_events(request: Request) -> Response:
     body=LayoutBody,
     query=NewLayoutQuery,
     answers={201: StoredLayout},
-    keyed=True,
     body_bytes_max=LAYOUT_BYTES_MAX,
     long_numbers=True,
 )
@@ -187,7 +186,6 @@ async def create_layout(request: Request) -> Response:
     "/import",
     query=NewLayoutQuery,
     answers={201: StoredLayout},
-    keyed=True,
     body_bytes_max=IMPORT_BYTES_MAX,
     long_numbers=True,
 )

@@ -25,7 +25,6 @@ routes = RouteTable(tag="admin", role=Role.ORGANISER)
     body=NewBlock,
     answers={201: Block},
     refusals=(NoSuchShow, UnknownSeat, SeatsTaken, TooManyBlocks),
-    keyed=True,
 )
 async def create_block(request: Request) -> Response:
     """Block seats: all of them, or none if one is held or booked.
@@ -78,7 +77,6 @@ async def update_block(request: Request) -> Response:
     body=ReleaseRequest,
     answers={200: Block},
     refusals=(NoSuchShow, NoSuchBooking, UnknownSeat, SeatsWithdrawn),
-    keyed=True,
 )
 async def release_block_seats(request: Request) -> Response:
     """Put some or all seats of a block on sale now. Returns the block with the seats still blocked."""

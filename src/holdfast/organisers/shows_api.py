@@ -61,7 +61,7 @@ LAYOUT_REFUSALS = (NoSuchShow, NoSuchLayout, UnknownSeat, Busy)
 layouts = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
-@routes.post(body=NewShow, answers={201: ManagedShow}, keyed=True)
+@routes.post(body=NewShow, answers={201: ManagedShow})
 async def create_show(request: Request) -> Response:
     """Schedule an event in a hall, with a price for every category of its layout.
 

@@ -109,7 +109,7 @@ async def create_booking_ticket_codes(request: Request) -> Response:
     return await _live(request, [one for one in found if one.is_of(me.account_id, me.email)], body.phone)
 
 
-@routes.post(BOOKING + "/resend", answers={204: None}, refusals=(*OF_BOOKING, ResendMax), keyed=True)
+@routes.post(BOOKING + "/resend", answers={204: None}, refusals=(*OF_BOOKING, ResendMax))
 async def resend_tickets(request: Request) -> Response:
     """Send me my tickets again."""
     booking, _ = await _of_booking(request)
@@ -271,7 +271,6 @@ def _attached(name: str) -> dict[str, str]:
     body=TransferBody,
     answers={200: TransferPage},
     refusals=(NoSuchTicket, TicketUsed, TicketVoid, ToYourself, TransferMax, TransferTooLate),
-    keyed=True,
 )
 async def transfer_ticket(request: Request) -> Response:
     """Give a ticket to another person.

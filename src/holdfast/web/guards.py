@@ -249,5 +249,6 @@ def serve_or_refuse(route: Route, only: Container[str]) -> Route:
     async def served_elsewhere(request: Request) -> Response:
         raise ServedElsewhere(served_as=role_name(route))
 
-    bare = {"asgi": None, "body": None, "query": None, "role": None, "keyed": False, "takes_key": False}
+    # Not keyed: a stored refusal would be replayed by the process that does serve it.
+    bare = {"asgi": None, "body": None, "query": None, "role": None, "keyed": False, "takes_key": True}
     return replace(route, call=served_elsewhere, **bare)  # type: ignore[arg-type]

@@ -52,6 +52,7 @@ Browse events, hold seats, pay, get tickets. JSON in snake_case, times in RFC 33
 
 Every error is a problem+json (RFC 9457) with a stable `code`; its `type` links to a page that explains it.
 Send an `Idempotency-Key` with every POST: a retry with the same key acts once and gets the same response.
+PUT, PATCH and DELETE need none: repeated, they have the same effect.
 """
 TAGS = {
     "sale": "Hold seats, extend a hold, list and cancel bookings.",

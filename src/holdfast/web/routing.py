@@ -71,8 +71,9 @@ class Route:
     answers: Mapping[int, Any] = field(default_factory=dict)  # status → type of the JSON; None: no body
     refusals: tuple[type[Refusal], ...] = ()
     role: Role | None = None  # None: anyone, and tokens are not looked at
-    keyed: bool = False  # the response is stored under the Idempotency-Key and replayed: web/idempotency.py
-    takes_key: bool = False  # the call itself keeps the promise of the Idempotency-Key; only documented
+    # Every POST of the API honours the Idempotency-Key in one of these two ways.
+    keyed: bool = False  # the response is stored under the key and replayed: web/idempotency.py
+    takes_key: bool = False  # the call itself keeps the promise; only documented
     media_types: tuple[str, ...] = ("application/json",)  # what a 2xx answer may come as
     body_bytes_max: int = 0  # for the few that take more than the setting allows; 0: the setting
     body_limit: str = "body_bytes_max"  # the setting
@@ -84,6 +85,8 @@ class Route:
     def __post_init__(self) -> None:
         assert (self.call is None) != (self.asgi is None), f"{self.path}: either call or asgi"
         assert not (self.keyed and self.takes_key), f"{self.path}: one of the two keeps the promise"
+        is_api_post = self.method == "POST" and not self.bare
+        assert not is_api_post or self.keyed or self.takes_key, f"{self.path} ignores the Idempotency-Key"
         object.__setattr__(self, "name", str(getattr(self.call or self.asgi, "__name__", self.path)))
 
     @property
@@ -137,6 +140,9 @@ class RouteTable:
         return self._handler("GET", path, options)
 
     def post(self, path: str = "", **options: Unpack[RouteOptions]) -> Callable[[C], C]:
+        """Its answer is stored under the Idempotency-Key, unless the handler keeps that promise itself."""
+        is_bare = options.get("bare", self._defaults.get("bare", False))
+        options.setdefault("keyed", not is_bare and not options.get("takes_key", False))
         return self._handler("POST", path, options)
 
     def put(self, path: str = "", **options: Unpack[RouteOptions]) -> Callable[[C], C]:
