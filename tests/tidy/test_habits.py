@@ -15,6 +15,7 @@ SKIPS = {"skip", "skipif", "xfail", "importorskip"}
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET|CREATE\s+TABLE)\b", re.DOTALL
 )
+LOOSE_END = re.compile(r"\^(?:[^\\\n]|\\.)*\$")  # from ^ to a $ that is not escaped, in one line
 LUA = re.compile(r"\bredis\.p?call\(")
 
 
@@ -49,6 +50,23 @@ def swallowed_errors(modules: Iterable[Module]) -> Iterator[str]:
             silent = all(isinstance(line, ast.Pass | ast.Continue) for line in node.body)
             if silent and caught in {"everything", "Exception", "BaseException"}:
                 yield f"{short(module.path)}:{node.lineno} swallows {caught}"
+
+
+def loose_pattern_ends(modules: Iterable[Module]) -> Iterator[str]:
+    """`$` also matches before a final newline. A field's pattern ends with `$(?!\\n)`, which is valid in JSON
+    Schema, too; others end with `\\Z`, or with `$` and re.MULTILINE."""
+    for module in modules:
+        by_line = {
+            id(part)
+            for call in module.nodes
+            if isinstance(call, ast.Call) and "MULTILINE" in ast.unparse(call)
+            for part in ast.walk(call)
+        }
+        for node in module.nodes:
+            text = node.value if isinstance(node, ast.Constant) else None
+            text = text.decode("latin-1") if isinstance(text, bytes) else text
+            if isinstance(text, str) and LOOSE_END.fullmatch(text) and id(node) not in by_line:
+                yield f"{short(module.path)}:{node.lineno} has a pattern that ends with $"
 
 
 def sql_and_lua_in_strings(modules: Iterable[Module]) -> Iterator[str]:
@@ -121,6 +139,18 @@ class TestTheRulesCanFail:
 
         assert list(swallowed_errors(of(tmp_path, text))) == ["a.py:2 swallows Exception"]
 
+    def test_a_pattern_that_lets_a_final_newline_through_is_found(self, tmp_path: Path) -> None:
+        text = r"""
+Name = Meta(pattern=r"^[a-z]+$")
+FILE = re.compile(rb"^\w+$")
+GOOD = (r"^[a-z]+$(?!\n)", re.compile(r"^a\Z"), re.compile("^a$", re.MULTILINE), r"^a\$", "^x", "1$")
+"""
+
+        assert sorted(loose_pattern_ends(of(tmp_path, text))) == [
+            "a.py:2 has a pattern that ends with $",
+            "a.py:3 has a pattern that ends with $",
+        ]
+
     def test_sql_in_a_string_is_found_and_english_is_not(self, tmp_path: Path) -> None:
         text = '"""UPDATE booking SET x"""\nq = "SELECT id FROM booking"\nw = "select a seat from the map"'
 
@@ -157,3 +187,7 @@ def test_every_module_says_what_it_is_for() -> None:
 
 def test_nothing_is_left_for_later() -> None:
     assert_no_violations(unfinished(files(".py", ".sql", ".lua", ".sh")))
+
+
+def test_no_pattern_lets_a_final_newline_through() -> None:
+    assert_no_violations(loose_pattern_ends(package().values()))

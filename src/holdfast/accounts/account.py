@@ -102,7 +102,7 @@ Email = Annotated[
     Meta(
         min_length=3,
         max_length=254,
-        pattern=r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
+        pattern=r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$(?!\n)",
         examples=["ann@example.org"],
     ),
 ]
@@ -113,7 +113,7 @@ Name = Annotated[
     Meta(
         min_length=1,
         max_length=120,
-        pattern=r"^[^\s\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*$",
+        pattern=r"^[^\s\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*$(?!\n)",
         examples=["Ann"],
     ),
 ]

@@ -58,7 +58,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TokenClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     iss: Literal["holdfast"]
     aud: Literal["holdfast-api"]
-    sub: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,19}$")]  # account id
+    sub: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,19}$(?!\n)")]  # account id
     sid: int  # session id
     role: Role
     ver: int  # version of the account

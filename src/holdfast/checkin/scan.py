@@ -49,7 +49,7 @@ VERDICT_TEXTS = {
 }
 OPENING_VERDICTS = (Verdict.ADMITTED, Verdict.LEFT)
 
-ScanId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
+ScanId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$(?!\n)")]
 CodeText = Annotated[str, Meta(max_length=500)]
 TicketId = Annotated[str, Meta(max_length=40)]
 Moment = Annotated[datetime, Meta(tz=True)]

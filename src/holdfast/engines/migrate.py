@@ -42,8 +42,8 @@ from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Queries, Queryable
 
 Q = Queries("holdfast.engines")
-STEP_FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
-FUNCTIONS_FILE = re.compile(r"^functions(_\w+)?\.sql$")
+STEP_FILE = re.compile(r"^(\d{4})_(\w+)\.sql\Z")
+FUNCTIONS_FILE = re.compile(r"^functions(_\w+)?\.sql\Z")
 OUTSIDE = re.compile(r"^-- outside a transaction$", re.MULTILINE)
 WORKS_WITH = re.compile(r"^-- works with: (\S+)$", re.MULTILINE)
 # The oldest program that runs with today's functions. Raise it when a signature or a result changes.

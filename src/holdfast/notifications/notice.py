@@ -215,7 +215,7 @@ class NoticeList(Struct, frozen=True):
 
 
 class PreviewQuery(Struct, forbid_unknown_fields=True, frozen=True):
-    locale: Annotated[str, Meta(pattern="^[a-z]{2,3}$")] = "en"
+    locale: Annotated[str, Meta(pattern=r"^[a-z]{2,3}$(?!\n)")] = "en"
     text: bool = False  # the plain text instead of the HTML page
 
 
@@ -223,13 +223,13 @@ class SenderBody(Struct, forbid_unknown_fields=True, frozen=True):
     """The sender name of your mail, and the address for replies; empty: the box office."""
 
     from_name: Annotated[
-        str, Meta(min_length=1, max_length=80, pattern=r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")
+        str, Meta(min_length=1, max_length=80, pattern=r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$(?!\n)")
     ]
     reply_to: Annotated[
         str,
         Meta(
             max_length=254,
-            pattern=r"^([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)?$",
+            pattern=r"^([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)?$(?!\n)",
             examples=["hello@hall.example"],
         ),
     ] = ""

@@ -14,7 +14,7 @@ KEY_FORM = "{booking}_{salt}"  # and _{attempt}, which the ledger adds
 
 Token = Annotated[str, Meta(max_length=255)]
 # A path on our own site: an open redirect would help phishing.
-ReturnPath = Annotated[str, Meta(max_length=500, pattern=r"^/([^/\\].*)?$")]
+ReturnPath = Annotated[str, Meta(max_length=500, pattern=r"^/([^/\\].*)?$(?!\n)")]
 
 
 class PayBody(Struct, forbid_unknown_fields=True, frozen=True):

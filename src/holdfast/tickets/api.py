@@ -51,7 +51,7 @@ routes = RouteTable(tag="tickets", role=Role.FAN)
 
 class PhoneBody(Struct, forbid_unknown_fields=True, frozen=True):
     phone: Annotated[
-        str, Meta(min_length=8, max_length=100, pattern=r"^[!-~]+$")
+        str, Meta(min_length=8, max_length=100, pattern=r"^[!-~]+$(?!\n)")
     ]  # generated and stored by the phone
 
 

@@ -80,7 +80,7 @@ HEADER_PARAMETERS: Json = {
         "required": False,
         "description": "1 to 255 visible ASCII characters; new for each new request, the same for a retry.",
         # Without an example: the reference page would send it with every request, and keys must be new.
-        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[!-~]+$(?!\n)"},
     },
     "If-None-Match": {
         "name": "If-None-Match",

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 # A body without any of these holds nothing that PostgreSQL refuses; the few that have one are looked through.
 SUSPECT = re.compile(rb"\\u0000|[0-9]{19}")
-WHERE = re.compile(r"^(.*) - at `(?:key in )?\$\.?(.*)`$", re.DOTALL)
+WHERE = re.compile(r"^(.*) - at `(?:key in )?\$\.?(.*)`\Z", re.DOTALL)
 UNKNOWN = re.compile(r"unknown field `(.*?)`", re.DOTALL)
 MISSING = re.compile(r"missing required field `(.*?)`", re.DOTALL)
 QUERY_FIELDS_MAX = 100
