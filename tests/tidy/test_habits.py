@@ -63,9 +63,10 @@ def loose_pattern_ends(modules: Iterable[Module]) -> Iterator[str]:
             for part in ast.walk(call)
         }
         for node in module.nodes:
-            text = node.value if isinstance(node, ast.Constant) else None
-            text = text.decode("latin-1") if isinstance(text, bytes) else text
-            if isinstance(text, str) and LOOSE_END.fullmatch(text) and id(node) not in by_line:
+            if not isinstance(node, ast.Constant) or id(node) in by_line:
+                continue
+            text = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
+            if isinstance(text, str) and LOOSE_END.fullmatch(text):
                 yield f"{short(module.path)}:{node.lineno} has a pattern that ends with $"
 
 

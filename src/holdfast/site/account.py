@@ -10,15 +10,14 @@ from starlette.responses import Response
 
 from holdfast.accounts import BadCredentials, Email, EmailTaken, Name, NewPassword, Session
 from holdfast.errors import Invalid, TooManyRequests
-from holdfast.site.cookies import SESSION, get_session, safe_path
+from holdfast.site.cookies import get_session, safe_path
 from holdfast.site.pages import (
-    clear_cookie_header,
     get_localiser,
     read_form,
     redirect,
     refuse_foreign_form,
     render_page,
-    set_cookie_header,
+    set_session_headers,
 )
 from holdfast.web.responses import invalid, query
 from holdfast.web.routing import RouteTable, get_app
@@ -89,7 +88,7 @@ async def post_sign_in(request: Request) -> Response:
         minutes = int(str(refusal.details.get("retry_after_s", 0)).partition(".")[0]) // 60 + 1
         sentence = get_localiser(request).t("account.too_often", count=minutes)
         return _render_form(request, "sign_in", replace(shown, wrong={"password": sentence}), session, 429)
-    return redirect(shown.back, set_cookie_header(request, SESSION, cookie))
+    return redirect(shown.back, *set_session_headers(request, cookie))
 
 
 @routes.get("/sign-up")
@@ -128,7 +127,7 @@ async def post_sign_up(request: Request) -> Response:
     except EmailTaken:
         wrong = {"email": l10n.t("account.email_taken")}
         return _render_form(request, "sign_up", replace(shown, wrong=wrong), session, 409)
-    return redirect(shown.back, set_cookie_header(request, SESSION, cookie))
+    return redirect(shown.back, *set_session_headers(request, cookie))
 
 
 @routes.post("/sign-out")
@@ -137,7 +136,7 @@ async def post_sign_out(request: Request) -> Response:
     refuse_foreign_form(request)
     if (session := await get_session(request)) is not None:
         await get_app(request).sessions.log_out(session)
-    response = redirect("/", clear_cookie_header(request, SESSION))
+    response = redirect("/", *set_session_headers(request, ""))
     response.headers["Clear-Site-Data"] = '"cache", "storage"'  # also removes tickets stored on the device
     return response
 

@@ -9,9 +9,12 @@ from holdfast.accounts import LANGUAGE_COOKIE, Session
 from holdfast.web.routing import get_app
 
 SESSION = "holdfast"  # proxies must not cache responses to requests with this cookie
+# Under https: a browser takes a cookie of this name only from this very host and only encrypted, so that
+# neither a subdomain nor a plain connection can plant one. SESSION is read, too: old sessions continue.
+HOST_SESSION = "__Host-holdfast"
 LANGUAGE = LANGUAGE_COOKIE
 CITY = "holdfast_city"
-COOKIE_NAMES = frozenset({SESSION, LANGUAGE, CITY})
+COOKIE_NAMES = frozenset({SESSION, HOST_SESSION, LANGUAGE, CITY})
 YEAR_S = 31_536_000
 COOKIES_BYTES_MAX = 16_384  # a whole domain may share them
 
@@ -28,6 +31,16 @@ def set_cookie(name: str, value: str, *, is_secure: bool, life_s: int = YEAR_S) 
     """A Set-Cookie that scripts cannot read and other sites cannot send along with a form."""
     parts = [f"{name}={value}", "Path=/", f"Max-Age={life_s}", "HttpOnly", "SameSite=Lax"]
     return "; ".join([*parts, "Secure"] if is_secure else parts)
+
+
+def set_session(value: str, cookies: Mapping[str, str], *, is_secure: bool) -> list[str]:
+    """The Set-Cookie headers of a session; an empty `value` ends it. `cookies` are those of the request."""
+    life_s = YEAR_S if value else 0
+    name = HOST_SESSION if is_secure else SESSION
+    headers = [set_cookie(name, value, is_secure=is_secure, life_s=life_s)]
+    if is_secure and SESSION in cookies:  # it would be read again when the other one ends
+        headers.append(clear_cookie(SESSION, is_secure=True))
+    return headers
 
 
 def clear_cookie(name: str, *, is_secure: bool) -> str:
@@ -71,7 +84,8 @@ async def get_session(request: Request) -> Session | None:
     """Loaded once per request; None for a missing, broken or expired cookie."""
     state = request.scope["state"]
     if "session" not in state:
-        cookie = get_cookies(request).get(SESSION)
+        cookies = get_cookies(request)
+        cookie = cookies.get(HOST_SESSION) or cookies.get(SESSION)
         state["session"] = await get_app(request).sessions.load(cookie) if cookie else None
     session: Session | None = state["session"]
     return session

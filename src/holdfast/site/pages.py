@@ -21,10 +21,12 @@ from holdfast.errors import Invalid, NoSuchRoute
 from holdfast.site.cookies import (
     LANGUAGE,
     clear_cookie,
+    get_cookies,
     get_session,
     is_same_origin,
     safe_path,
     set_cookie,
+    set_session,
 )
 from holdfast.site.errors import ForeignForm, SignInFirst
 from holdfast.site.i18n import Localiser
@@ -171,6 +173,10 @@ def redirect(path: str, *more_cookies: str) -> Response:
 
 def set_cookie_header(request: Request, name: str, value: str) -> str:
     return set_cookie(name, value, is_secure=_is_secure(request))
+
+
+def set_session_headers(request: Request, cookie: str) -> list[str]:
+    return set_session(cookie, get_cookies(request), is_secure=_is_secure(request))
 
 
 def clear_cookie_header(request: Request, name: str) -> str:

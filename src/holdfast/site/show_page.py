@@ -15,7 +15,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.errors import Busy, Invalid, Refusal
 from holdfast.holds import HoldBody, SeatsTaken
 from holdfast.seatmap import Snapshot
-from holdfast.site.cookies import SESSION, get_session
+from holdfast.site.cookies import get_session
 from holdfast.site.i18n import Localiser
 from holdfast.site.pages import (
     NO_STORE,
@@ -24,7 +24,7 @@ from holdfast.site.pages import (
     redirect,
     render_page,
     render_public_page,
-    set_cookie_header,
+    set_session_headers,
     wants_json,
 )
 from holdfast.site.seat_form import (
@@ -124,7 +124,7 @@ async def _current_or_new_guest(request: Request) -> tuple[Session, list[str]]:
     )
     session = await sessions.load(cookie)
     assert session is not None, "a new cookie has a session"
-    return session, [set_cookie_header(request, SESSION, cookie)]
+    return session, set_session_headers(request, cookie)
 
 
 async def _hold_selection(app: "App", show: ShowOnSale, data: HoldForm, session: Session) -> Booking:
