@@ -5,6 +5,9 @@
 -- change under that one lock. SET enable_… = off: see there.
 
 DROP VIEW IF EXISTS payment_detail, payment_for_refund CASCADE;
+-- Of an earlier release: cards are counted from payments now.
+DROP FUNCTION IF EXISTS count_cards_up(bigint[], bigint[], bigint[], text[], int[]);
+DROP FUNCTION IF EXISTS count_cards_down(bigint[], text[], int[]);
 
 -- A payment with what its worker must know of the booking. Durations, because the reader has another clock.
 CREATE VIEW payment_detail AS

@@ -2,6 +2,7 @@
 -- needs: organisers, payments, tickets
 
 DROP VIEW IF EXISTS refund_detail, decided_refund CASCADE;
+DROP FUNCTION IF EXISTS add_late_refund(bigint, bigint, int, bigint, text);  -- of an earlier release
 
 -- A refund with what its worker must know of the payment.
 CREATE VIEW refund_detail AS
