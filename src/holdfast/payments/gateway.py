@@ -41,6 +41,7 @@ class Charge:
     code: str | None = None  # of a NO, stable: card_declined, insufficient_funds, expired_card …
     action_url: str | None = None  # UNKNOWN, and the payer has to go here: a payment page, 3-D Secure
     client_secret: str | None = None  # UNKNOWN, and the payer's browser needs this to confirm
+    is_processing: bool = False  # UNKNOWN, and the payer has done their part: the bank has it
     amount_minor: int | None = None  # of a YES: the captured amount, always with its currency
     currency: str | None = None
     refunded_minor: int = 0  # of a YES: the amount refunded so far

@@ -15,13 +15,15 @@ SELECT * FROM expire_payments($1, $2, $3, $4, $5);
 SELECT * FROM settle_late_payment($1, $2, $3, $4);
 
 -- name: advance
--- The next step, before it is tried. A worker that has lost its turn changes nothing and gets no row.
+-- The next step, before it is tried. A worker that has lost its turn changes nothing and gets no row. While
+-- the bank processes a payment ($11), its payer has nothing to do: the way to the gateway's page is removed.
 WITH advanced AS (
        UPDATE payment
           SET step = $6, tries = CASE WHEN step = $6 THEN tries ELSE 0 END,
               due_at = now() + $7 * interval '1 ms',
-              reference = coalesce($8, reference), action_url = coalesce($9, action_url),
-              client_secret = coalesce($10, client_secret)
+              reference = coalesce($8, reference),
+              action_url = CASE WHEN NOT $11 THEN coalesce($9, action_url) END,
+              client_secret = CASE WHEN NOT $11 THEN coalesce($10, client_secret) END
         WHERE show_id = $1 AND number = $2 AND attempt = $3 AND turn = $4 AND step = $5
     RETURNING show_id, number, attempt
 )

@@ -233,6 +233,8 @@ class SagaRunner:
             if charge
             else {}
         )
+        if charge and charge.is_processing:
+            known |= {"action_url": None, "client_secret": None}
         return msgspec.structs.replace(payment, step=step, **known)
 
     async def _reload(self, payment: Payment) -> Payment:

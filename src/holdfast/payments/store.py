@@ -130,12 +130,18 @@ class PaymentStore:
 
     async def advance(self, payment: Payment, step: PaymentStep, charge: Charge | None, due_ms: int) -> bool:
         """Store the next step before it is tried. False: another worker has taken the turn."""
-        known = charge and (charge.reference, charge.action_url, charge.client_secret)
+        known = charge and (charge.reference, charge.action_url, charge.client_secret, charge.is_processing)
         key = (payment.show_id, payment.number, payment.attempt)
         with fault_injection.fault_points(f"ledger.{step}"):
             return bool(
                 await self._postgres.fetchval(
-                    Q.advance, *key, payment.turn, payment.step, step, due_ms, *(known or (None, None, None))
+                    Q.advance,
+                    *key,
+                    payment.turn,
+                    payment.step,
+                    step,
+                    due_ms,
+                    *(known or (None, None, None, False)),
                 )
             )
 

@@ -334,8 +334,13 @@ def build_charge(payment: PaymentJson) -> Charge:
                 reason=payment.reason,
                 card=payment.card,
             )
+    is_processing = payment.state == "processing"
     return Charge(
-        answer=GatewayAnswer.UNKNOWN, reference=payment.id, action_url=payment.action_url, card=payment.card
+        answer=GatewayAnswer.UNKNOWN,
+        reference=payment.id,
+        action_url=None if is_processing else payment.action_url,
+        is_processing=is_processing,
+        card=payment.card,
     )
 
 

@@ -125,6 +125,7 @@ def build_charge(intent: StripeIntent) -> Charge:
             reference=intent.id,
             action_url=redirect.url if redirect else None,
             client_secret=intent.client_secret if intent.status.startswith("requires_") else None,
+            is_processing=intent.status == "processing",
         )
     taken = intent.latest_charge if isinstance(intent.latest_charge, StripeCharge) else StripeCharge()
     details = taken.payment_method_details
