@@ -203,6 +203,22 @@ async def test_reload_back_and_a_lost_network_lose_neither_seats_nor_money(page:
     assert await charges(house, path) == 1
 
 
+async def test_paying_without_a_network_says_so_and_keeps_what_was_typed(page: Page, house: Office) -> None:
+    await holds(page, await house.a_show(seats=10), "A-1")
+    await page.fill("#name", ANN[0])
+    await page.fill("#email", ANN[1])
+    await page.context.set_offline(True)
+
+    await page.click("#pay button")
+
+    await expect(page.get_by_role("alert")).to_contain_text("No connection")
+    await expect(page.locator("#email")).to_have_value(ANN[1])
+    await expect(page.locator("#pay button")).not_to_have_attribute("aria-busy", "true")
+    await page.context.set_offline(False)
+    await page.click("#pay button")
+    await page.wait_for_url("**/pay/**")
+
+
 async def _tab(house: Office, page: Page) -> Page:
     await page.context.set_offline(False)
     return await page.context.new_page()
@@ -233,6 +249,8 @@ async def test_tickets_open_without_a_network_and_are_gone_after_signing_out(
     await expect(page.locator("#qr svg, #qr img")).to_be_visible()
     await page.goto(f"/bookings/{'a' * 20}")
     await expect(page.get_by_text("This page isn't saved on your device")).to_be_visible()
+    await page.goto("/")  # where an installed app starts
+    await expect(page.locator(f'a[href="{path}"]')).to_be_visible()
 
     await page.context.set_offline(False)
     await page.goto("/my")

@@ -94,6 +94,39 @@ async def test_a_declined_payment_leaves_the_seats_held_and_the_next_one_is_good
     assert ann.says("Your ticket")
 
 
+async def test_a_payment_that_the_bank_processes_needs_no_second_try(
+    ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    path = await ann.holds(await a_show(seats=10), "A-1")
+    await ann.sends("/pay", **ANN)
+    gateway = ann.at
+    await ann.goes(path)
+    assert ann.says("Finish your payment")
+    assert ann.says("Continue to payment")
+
+    ann.at = gateway
+    await ann.chooses("late")
+
+    assert ann.says("Confirming your payment")
+    assert not ann.says("Continue to payment"), "the payer has paid: a loud button would say otherwise"
+    assert 'class="button pay"' not in ann.text
+
+
+async def test_a_released_hold_that_another_tab_pays_for_is_shown_as_released_alone(
+    ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    path = await ann.holds(await a_show(seats=10), "A-1")
+    other = Visitor(ann.client)
+    await other.goes(path)
+    await ann.sends("/release")
+
+    await other.sends("/pay", **ANN)
+
+    assert other.status == 410
+    assert other.says("Seats released")
+    assert not other.says("expired")
+
+
 async def test_two_tabs_that_pay_have_one_payment(ann: Visitor, app: App, a_show: Callable[..., Any]) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
     other = Visitor(ann.client)

@@ -142,7 +142,7 @@ class TestGivingBack:
         assert ann.says("of €15")
 
         await ann.sends("/cancel")  # the form as it is: A-2 alone
-        assert ann.says("Refund requested. Your remaining tickets stay valid.")
+        assert ann.says("Refund requested. The rest of your booking stays valid.")
         assert ann.text.count('class="qr"') == 1
 
         await ann.goes(f"{path}/cancel")

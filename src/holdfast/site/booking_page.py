@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking, NoSuchBooking, public_id
+from holdfast.bookings import Booking, HoldGone, NoSuchBooking, public_id
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Invalid, Refusal
 from holdfast.site.booking_view import BookingView, DisplayState
@@ -46,6 +46,7 @@ NOTICE_KINDS = {
     "given": "good",
     "taken_back": "good",
     "reduced": "good",
+    "returned": "good",
     "still_calling_off": "warn",
 }
 RETRY_AFTER_S = 2  # when an engine is away
@@ -176,6 +177,9 @@ async def render_unsent_form(request: Request) -> Response:
 def notice_for_refusal(request: Request, refusal: Refusal, typed: dict[str, str]) -> PageNotice:
     """A refusal in the reader's language; one of a field stands beside it."""
     l10n, code, details = get_localiser(request), refusal.code, refusal.details
+    if isinstance(refusal, HoldGone) and not details.get("alternatives"):
+        # The page itself says what became of the hold; a second sentence above it could only contradict.
+        return PageNotice(typed=typed, status=refusal.status)
     name = f"problems.{code}"
     sentence = l10n.t(name) if l10n.has(name) else str(details.get("detail") or refusal.title)
     title = l10n.t(f"problem_titles.{code}") if l10n.has(f"problem_titles.{code}") else refusal.title

@@ -96,7 +96,8 @@ async def post_refund(request: Request) -> Response:
         except RefundChanged:
             again = urlencode([("seats", label) for label in data.seats])
             return f"{booking_path(booking)}/cancel?{again}&step=review&changed=1"
-        return booking_path(after, "reduced" if after.state is BookingState.CONFIRMED else "")
+        notice = "reduced" if booking.amount_minor else "returned"
+        return booking_path(after, notice if after.state is BookingState.CONFIRMED else "")
 
     return await handle_form(request, act)
 

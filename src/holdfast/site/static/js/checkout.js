@@ -1,6 +1,8 @@
 // The page of a booking: its clock, and whether it still says the truth. Without this file it is the same
 // page, with the time instead of the seconds and a reload instead of a look.
 
+import { sendByFetch } from "./checkout_send.js";
+
 const page = document.getElementById("booking");
 
 // Moments of today in the reader's own zone, written as where they live.
@@ -112,7 +114,11 @@ if (page) {
     if (!field.value) field.value = sessionStorage.getItem(`typed-${field.name}`) ?? "";
     field.addEventListener("change", keepTyped);
   }
-  form?.addEventListener("submit", () => sessionStorage.clear());
+  if (form) {
+    form.addEventListener("submit", keepTyped);
+    sendByFetch(form);
+  }
+  if (state === "confirmed") for (const name of ["name", "email"]) sessionStorage.removeItem(`typed-${name}`);
 
   // To what is wrong, or to what must be read first.
   (page.querySelector("[aria-invalid=true]") ?? page.querySelector(".notice.bad"))?.focus();

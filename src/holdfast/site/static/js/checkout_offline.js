@@ -1,5 +1,6 @@
-// Keeps tickets on this device, so that they open without a network. Two workers, each for its own addresses:
-// ours for /my and /bookings, that of the ticket pages for /tickets. Nothing else of the site is stored.
+// Keeps tickets on this device, so that they open without a network. Two workers: ours stores /my and the pages
+// of bookings, and shows /my where the app starts; that of the ticket pages stores /tickets. Nothing else of the
+// site is stored.
 
 const OURS = "/my-tickets-worker.js";
 const TICKETS = "tickets-1"; // the cache of tickets/phone/static/worker.js
@@ -8,10 +9,7 @@ if ("serviceWorker" in navigator) keep();
 
 async function keep() {
   try {
-    await Promise.all([
-      navigator.serviceWorker.register(OURS, { scope: "/my" }),
-      navigator.serviceWorker.register(OURS, { scope: "/bookings/" }),
-    ]);
+    await navigator.serviceWorker.register(OURS, { scope: "/" });
     const links = [...document.querySelectorAll("a[data-keep]")].map((link) => link.getAttribute("href"));
     const tickets = links.filter((path) => path.startsWith("/tickets/"));
     if (tickets.length) {

@@ -1,9 +1,11 @@
 // /my and the pages of confirmed bookings open again without a network, with the files they need.
 // A page is stored only if its response allows it, and deleted when it is gone or belongs to another account.
+// An installed app starts at /: without a network that shows /my. All other pages are left to the browser.
 
 const PAGES = "my-1";
 const FILES = "files-{{edition}}";
 const OFFLINE = "/my/offline";
+const START = "/";
 
 self.addEventListener("install", (event) => {
   event.waitUntil(caches.open(PAGES).then((cache) => cache.add(OFFLINE)));
@@ -21,7 +23,8 @@ self.addEventListener("fetch", (event) => {
   const { request } = event;
   const { origin, pathname } = new URL(request.url);
   if (request.method !== "GET" || origin !== location.origin) return;
-  if (pathname.startsWith("/static/")) event.respondWith(file(request));
+  if (pathname.startsWith("/static/")) event.respondWith(file(request, event.clientId));
+  else if (request.mode === "navigate" && pathname === START) event.respondWith(start(request));
   else if (request.mode === "navigate" && isPage(pathname)) event.respondWith(page(request, pathname));
 });
 
@@ -58,12 +61,24 @@ async function keepFiles(answer) {
   }
 }
 
-async function file(request) {
+async function start(request) {
+  try {
+    return await fetch(request);
+  } catch {
+    const cache = await caches.open(PAGES);
+    return (await cache.match("/my")) ?? (await cache.match(OFFLINE)) ?? Response.error();
+  }
+}
+
+// Files of stored pages are stored with them; those of other pages are served by the browser as ever.
+async function file(request, clientId) {
   const cache = await caches.open(FILES);
   const stored = await cache.match(request);
   if (stored) return stored;
   const answer = await fetch(request);
-  if (answer.ok) await cache.put(request, answer.clone());
+  const client = await self.clients.get(clientId);
+  const isOfStoredPage = client && isPage(new URL(client.url).pathname);
+  if (answer.ok && isOfStoredPage) await cache.put(request, answer.clone());
   return answer;
 }
 
