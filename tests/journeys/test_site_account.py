@@ -11,6 +11,7 @@ from holdfast.accounts import Session
 from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from tests.conftest import started
+from tests.support.html_page import reading
 
 HTML = {"accept": "text/html", "accept-language": "en"}
 SENT_BY_US = {**HTML, "sec-fetch-site": "same-origin"}
@@ -255,3 +256,17 @@ async def test_every_page_has_the_strict_policy_and_nothing_inline(browser: http
         assert "<style" not in answer.text
         assert " style=" not in answer.text
         assert not re.search(r"<[^>]+\son[a-z]+=", answer.text)
+
+
+async def test_fields_are_described_by_texts_that_exist(browser: httpx2.AsyncClient) -> None:
+    """A screen reader follows the ids of aria-describedby; an id without an element is silence."""
+    wrong = await sent(browser, "/sign-in", email="ann at example", password="x")
+    for text in (
+        (await browser.get("/sign-in")).text,
+        (await browser.get("/sign-up")).text,
+        wrong.text,
+    ):
+        page = reading(text)
+        ids = {had["id"] for _, had in page.elements if "id" in had}
+        named = {one for _, had in page.elements for one in had.get("aria-describedby", "").split()}
+        assert named <= ids

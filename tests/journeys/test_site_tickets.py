@@ -267,6 +267,17 @@ class TestMine:
         assert ann.says("Saved in this browser only")
         assert 'href="/sign-up?back=/my"' in ann.text
 
+    async def test_refunded_and_released_bookings_of_a_coming_show_are_not_past(
+        self, ann: Visitor, a_show: Callable[..., Any]
+    ) -> None:
+        released = await ann.holds(await a_show(seats=10), "A-1")
+        await ann.sends("/release")
+
+        await ann.goes("/my")
+        assert released in ann.text
+        assert ann.says("1 refunded or expired booking")
+        assert 'id="past"' not in ann.text
+
     async def test_a_guest_that_creates_an_account_retains_all_bookings(
         self, ann: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:

@@ -54,6 +54,7 @@ from holdfast.outbox import (
     PaymentLate,
     RefundDone,
     TicketsSentAgain,
+    TicketTakenBack,
     TicketTransferred,
 )
 
@@ -81,6 +82,7 @@ class TestFacts:
             (TicketTransferred(**GIFT, side="given", to_id=8), NoticeKind.TICKET_GIVEN, 5),
             (TicketTransferred(**GIFT, side="got", to_id=8), NoticeKind.TICKET_GOT, 8),
             (TicketTransferred(**GIFT, side="got"), NoticeKind.TICKET_GOT, None),
+            (TicketTakenBack(serial=9, edition=3, to_id=5), NoticeKind.TICKET_TAKEN_BACK, None),
         ],
     )
     def test_the_affected_account_is_notified(

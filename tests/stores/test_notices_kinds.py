@@ -132,6 +132,15 @@ async def is_given(scene: Scene) -> Booking:
     return booking
 
 
+async def is_taken_back(scene: Scene) -> Booking:
+    """Zoë sends a ticket to an address without an account and takes it back: that address gets a mail."""
+    booking, giver = await gives_away(scene), Giver(scene.reader, scene.address)
+    given = await scene.app.tickets.of_booking(scene.show, booking.number)
+    (waiting,) = [one for one in given if one.owner_email is not None]
+    await Transfers(scene.app.postgres).take_back(scene.show, waiting.serial, giver)
+    return booking
+
+
 # What happens, what the mail is called, what it says, and what is attached to it.
 HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking]], str, str, set[str]]] = {
     NoticeKind.HOLD_LAPSING: (lapsing, "Pay now", "2 minutes left", set()),
@@ -145,6 +154,7 @@ HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking]], str, str,
     NoticeKind.SHOW_CANCELLED: (is_cancelled, "has been cancelled", "full refund", {"tickets.ics"}),
     NoticeKind.TICKET_GIVEN: (gives_away, "You transferred", "no longer works", set()),
     NoticeKind.TICKET_GOT: (is_given, "Ann sent you", "only this code works", {"tickets.pdf", "tickets.ics"}),
+    NoticeKind.TICKET_TAKEN_BACK: (is_taken_back, "Zoë took back", "before you accepted it", set()),
 }
 LEADS_TO_BOOKING = {
     *(
@@ -188,9 +198,10 @@ async def test_each_kind_of_fact_becomes_a_complete_mail(
     booking = await happen(scene)
     await scene.office.consume_and_send()
 
-    (row,) = [one for one in await scene.office.rows(scene.address) if one["kind"] == kind]
+    address = f"to-{scene.address}" if kind is NoticeKind.TICKET_TAKEN_BACK else scene.address
+    (row,) = [one for one in await scene.office.rows(address) if one["kind"] == kind]
     assert (row["state"], row["tries"]) == ("sent", 1)
-    (mail,) = [one for one in server.to(scene.address) if f"notice.{row['id']}." in one["Message-ID"]]
+    (mail,) = [one for one in server.to(address) if f"notice.{row['id']}." in one["Message-ID"]]
     assert subject in mail["Subject"]
     assert mail["Auto-Submitted"] == "auto-generated"
     assert mail["Date"].datetime == row["written_at"].replace(microsecond=0)

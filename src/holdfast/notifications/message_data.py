@@ -104,7 +104,7 @@ class Composer:
                 return await self._while_held(due, contents)
             case NoticeKind.TICKETS:
                 return await self._with_tickets(due, contents, occasion)
-            case NoticeKind.TICKET_GIVEN | NoticeKind.TICKET_GOT:
+            case NoticeKind.TICKET_GIVEN | NoticeKind.TICKET_GOT | NoticeKind.TICKET_TAKEN_BACK:
                 return await self._of_transfer(due, contents, occasion)
             case NoticeKind.SHOW_CHANGED:
                 return await self._of_move(due, contents, occasion)
@@ -180,6 +180,8 @@ class Composer:
             seats = await self._seats(due.show_id, [ticket.seat])
             return replace(contents, seats=seats, other=people["getter"])
         contents = replace(contents, other=people["giver"] or "?", reference="", booking_path="")
+        if due.kind is NoticeKind.TICKET_TAKEN_BACK:
+            return replace(contents, seats=await self._seats(due.show_id, [ticket.seat]))
         if ticket.edition != edition or ticket.voided_at is not None:
             return None  # transferred again, or taken back
         if ticket.owner_id is None:  # the recipient has not signed up: until then no code is shown
@@ -304,7 +306,7 @@ def sample_message(kind: NoticeKind, locale: str, templates: Templates) -> Compo
     from babel.dates import get_timezone  # imported lazily, as in money.py
 
     picture = png("a sample: it opens no door")
-    seats = SAMPLE_SEATS[:1] if kind in (NoticeKind.TICKET_GIVEN, NoticeKind.TICKET_GOT) else SAMPLE_SEATS
+    seats = SAMPLE_SEATS[:1] if kind.startswith("ticket_") else SAMPLE_SEATS
     has_tickets = kind in (NoticeKind.TICKETS, NoticeKind.TICKET_GOT)
     stubs = (
         [TicketStub(seat=seat, picture=picture, link="/tickets/") for seat in seats] if has_tickets else []

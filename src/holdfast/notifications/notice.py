@@ -32,6 +32,7 @@ from holdfast.outbox import (
     ShowCancelledFact,
     ShowChanged,
     TicketsSentAgain,
+    TicketTakenBack,
     TicketTransferred,
 )
 
@@ -56,6 +57,7 @@ class NoticeKind(StrEnum):
     SHOW_CANCELLED = "show_cancelled"
     TICKET_GIVEN = "ticket_given"
     TICKET_GOT = "ticket_got"  # with the ticket
+    TICKET_TAKEN_BACK = "ticket_taken_back"  # before it was accepted
 
 
 class NoticeState(StrEnum):
@@ -88,6 +90,7 @@ SHOW_FACTS: Mapping[type, NoticeKind] = {
 CONSUMED_KINDS = (
     *(BookingConfirmed.KIND, BookingExpired.KIND, PaymentDeclined.KIND, PaymentLate.KIND, RefundDone.KIND),
     *(ShowChanged.KIND, ShowCancelledFact.KIND, TicketTransferred.KIND, TicketsSentAgain.KIND),
+    TicketTakenBack.KIND,
 )
 
 
@@ -157,6 +160,11 @@ def build_notice(fact: Fact) -> NewNotice | None:
                 return _notice_for(fact, NoticeKind.TICKET_GIVEN, given.from_id, body)
             new = _notice_for(fact, NoticeKind.TICKET_GOT, given.to_id, body)
             return msgspec.structs.replace(new, serial=given.serial, edition=given.edition)
+        case TicketTakenBack() as back:
+            # To the address of the transfer that was cancelled: the edition before.
+            body = {"serial": back.serial, "edition": back.edition - 1}
+            new = _notice_for(fact, NoticeKind.TICKET_TAKEN_BACK, None, body)
+            return msgspec.structs.replace(new, serial=back.serial, edition=back.edition - 1)
     return None
 
 

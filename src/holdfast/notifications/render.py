@@ -120,6 +120,7 @@ DETAILS: Mapping[NoticeKind, tuple[str, ...]] = {
     NoticeKind.SHOW_CANCELLED: ("when", "where", "booking"),
     NoticeKind.TICKET_GIVEN: ("when", "where", "seats", "booking"),
     NoticeKind.TICKET_GOT: ("when", "where", "seats"),
+    NoticeKind.TICKET_TAKEN_BACK: ("when", "where", "seats"),
 }
 
 

@@ -54,17 +54,18 @@ class ReceivedTicket:
 class MyBookings:
     open: Sequence[ListedBooking]  # something is to be done about them
     coming: Sequence[ListedBooking]
+    ended: Sequence[ListedBooking]  # refunded, released or expired, of shows that are still to come
     past: Sequence[ListedBooking]
     given: Sequence[ReceivedTicket]
     now: datetime
 
     @property
     def is_empty(self) -> bool:
-        return not (self.open or self.coming or self.past or self.given)
+        return not (self.open or self.coming or self.ended or self.past or self.given)
 
 
 async def load_my_bookings(app: "App", session: Session) -> MyBookings:
-    """Open ones first, then what is coming, the soonest first, then what is over, the latest first."""
+    """Open ones, then what is coming, the soonest first, then what came to nothing, then what is over."""
     now = session.seen_at
     bookings: list[Booking] = []
     for owner_id in session.owner_ids:
@@ -81,10 +82,13 @@ async def load_my_bookings(app: "App", session: Session) -> MyBookings:
         one for one in mine if one.display_state is DisplayState.CONFIRMED and one.show["ends_at"] > now
     ]
     is_open = [one for one in mine if one.display_state in OPEN_STATES]
-    past = [one for one in mine if one not in coming and one not in is_open]
+    rest = [one for one in mine if one not in coming and one not in is_open]
+    ended = [one for one in rest if one.show["ends_at"] > now]
+    past = [one for one in rest if one not in ended]
     return MyBookings(
         open=sorted(is_open, key=lambda one: one.expires_at),
         coming=sorted(coming, key=lambda one: one.show["starts_at"]),
+        ended=sorted(ended, key=lambda one: one.show["starts_at"]),
         past=sorted(past, key=lambda one: one.show["starts_at"], reverse=True),
         given=[
             ReceivedTicket(
