@@ -75,7 +75,15 @@ from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import CatalogueEditor, Scope
 from holdfast.outbox import Consumer, Outbox
 from holdfast.outbox.relay import jobs as fact_jobs
-from holdfast.payments import IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner, open_gateway
+from holdfast.payments import (
+    AfterPayment,
+    Chargebacks,
+    IncomingWebhooks,
+    PaymentStore,
+    Reconciliation,
+    SagaRunner,
+    open_gateway,
+)
 from holdfast.payments.jobs import PaymentJobs, ReconciliationJobs, WebhookJobs
 from holdfast.refunds.jobs import RefundJobs
 from holdfast.refunds.service import RefundService
@@ -158,6 +166,7 @@ class App:
     saga_runner: SagaRunner
     webhooks_in: IncomingWebhooks
     reconciliation: Reconciliation
+    chargebacks: Chargebacks
     refund_store: RefundStore
     refunds: RefundService
     outbox: Outbox
@@ -242,6 +251,8 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     saga_runner = SagaRunner(payments, holds, claims, catalogue, open_gateway(config), config)
     refunds = RefundService(refund_store, payments, saga_runner, holds, catalogue)
     reconciliation = Reconciliation(postgres, payments, saga_runner)
+    chargebacks = Chargebacks(postgres, saga_runner.gateway, config)
+    afterwards = AfterPayment(chargebacks, refunds.refresh_from_gateway)
     tickets = Tickets(postgres, catalogue)
     return App(
         config=config,
@@ -257,10 +268,9 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         holds=holds,
         payments=payments,
         saga_runner=saga_runner,
-        webhooks_in=IncomingWebhooks(
-            postgres, payments, saga_runner, reconciliation, refunds.refresh_from_gateway, config
-        ),
+        webhooks_in=IncomingWebhooks(postgres, payments, saga_runner, reconciliation, afterwards, config),
         reconciliation=reconciliation,
+        chargebacks=chargebacks,
         refund_store=refund_store,
         refunds=refunds,
         outbox=Outbox(postgres, config),

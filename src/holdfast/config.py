@@ -73,6 +73,9 @@ class Config:
     )
     refunds_at_once_max: int = setting(16, "concurrent refunds per worker")
     webhook_bytes_max: int = setting(65_536, "a longer webhook is refused")
+    chargebacks_suspend_tickets: bool = setting(
+        True, "tickets of a payment that is disputed admit no visitor until the dispute is won"
+    )
     reconcile_pause_s: int = setting(60, "pause between two reconciliations with the gateway")
     public_url: str = setting("", "base URL of this site, for return addresses; empty: from the request")
     stripe_secret_key: str = secret("sk_… or rk_…; decides between live and test mode")

@@ -8,6 +8,8 @@
     POST  /v1/payments/{id}/capture    amount, exactly
     POST  /v1/payments/{id}/refund     amount                                  X-Refund-Idempotency
     GET   /v1/payments/{id}/refunds
+    GET   /v1/refunds/{id}
+    GET   /v1/disputes
 
 The payer pays on the sandbox's own page, whose address is in the order. Captures and notes are in memory
 only: after a restart, the fake has the orders and their payments, and nothing else.
@@ -41,6 +43,7 @@ from holdfast.sandbox.payment import SandboxPayment, SandboxRefund, SandboxRefus
 from tests.fakes.razorpay_objects import (
     Body,
     collection,
+    dispute_json,
     order_json,
     parse_order,
     payments_json,
@@ -166,7 +169,20 @@ class _RazorpayApi:
             case ["payments", payment_id, "refunds"]:
                 refunds = self._core.refunds(self._row(payment_id).id)
                 return collection([refund_json(one, self._notes.get(one.id, {})) for one in refunds])
+            case ["refunds", refund_id] if refund := self._core.find_refund(
+                refund_id.replace("rfnd_", "re_", 1)
+            ):
+                return refund_json(refund, {})
+            case ["disputes"]:
+                return collection(self._disputes())
         raise MISSING
+
+    def _disputes(self) -> list[Body]:
+        payments: list[SandboxPayment] = []
+        while page := self._core.list(0, payments[-1].id if payments else None, PAGE_MAX):
+            payments += page
+        found = [(one, self._core.find_dispute(one.id)) for one in reversed(payments)]
+        return [dispute_json(dispute, payment) for payment, dispute in found if dispute]
 
     def _orders(self, query: dict[str, str], url: str) -> Body:
         found: list[SandboxPayment] = []

@@ -10,7 +10,14 @@ from typing import Any
 
 import msgspec
 
-from holdfast.sandbox.payment import NewCharge, SandboxPayment, SandboxRefund, SandboxRefusal, SandboxState
+from holdfast.sandbox.payment import (
+    NewCharge,
+    SandboxDispute,
+    SandboxPayment,
+    SandboxRefund,
+    SandboxRefusal,
+    SandboxState,
+)
 
 RECEIPT_MAX = 40
 AMOUNT_MINOR_MIN = 100
@@ -104,9 +111,21 @@ def refund_json(refund: SandboxRefund, notes: Mapping[str, Any]) -> Body:
         "entity": "refund",
         "amount": refund.amount_minor,
         "payment_id": refund.payment_id,
-        "status": "failed" if refund.state == "refused" else "processed",
+        "status": "processed" if refund.state == "succeeded" else "failed",
         "notes": notes or [],
         "created_at": int(refund.created_at),
+    }
+
+
+def dispute_json(dispute: SandboxDispute, payment: SandboxPayment) -> Body:
+    return {
+        "id": dispute.id.replace("dp_", "disp_", 1),
+        "entity": "dispute",
+        "payment_id": payments_json(payment, is_captured=True)["items"][0]["id"],
+        "amount": dispute.amount_minor,
+        "currency": payment.currency,
+        "reason_code": dispute.reason,
+        "status": dispute.state,
     }
 
 

@@ -8,6 +8,8 @@
     POST /v1/payment_intents/{id}/cancel
     POST /v1/refunds                        payment_intent, amount                   Idempotency-Key
     GET  /v1/refunds                        payment_intent
+    GET  /v1/refunds/{id}
+    GET  /v1/disputes                       payment_intent
     GET  /v1/payment_methods/{token}        the card behind it
 
 Requests are forms and answers JSON, both as Stripe writes them; the tokens are the sandbox's.
@@ -37,6 +39,7 @@ from holdfast.sandbox.payment import SandboxPayment, SandboxRefusal, SandboxStat
 from tests.fakes.stripe_objects import (
     QUERY,
     Form,
+    dispute_json,
     intent_json,
     list_json,
     parse_charge,
@@ -129,6 +132,13 @@ class _StripeApi:
                 payment = self._payment(form.get("payment_intent", ""))
                 refunds = [refund_json(refund, {}) for refund in self._core.refunds(payment.id)]
                 return list_json(refunds, is_more=False)
+            case ["refunds", refund_id] if refund := self._core.find_refund(refund_id):
+                return refund_json(refund, {})
+            case ["disputes"]:
+                payment = self._payment(form.get("payment_intent", ""))
+                found_dispute = self._core.find_dispute(payment.id)
+                disputes = [dispute_json(found_dispute, payment.currency)] if found_dispute else []
+                return list_json(disputes, is_more=False)
             case ["payment_methods", token] if card := card_fingerprint(token):
                 return {
                     "id": token,

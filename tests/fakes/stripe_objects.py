@@ -8,7 +8,14 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from holdfast.sandbox.payment import NewCharge, SandboxPayment, SandboxRefund, SandboxRefusal, SandboxState
+from holdfast.sandbox.payment import (
+    NewCharge,
+    SandboxDispute,
+    SandboxPayment,
+    SandboxRefund,
+    SandboxRefusal,
+    SandboxState,
+)
 
 STATUS = {
     SandboxState.REQUIRES_PAYER: "requires_payment_method",
@@ -145,8 +152,23 @@ def refund_json(refund: SandboxRefund, metadata: dict[str, str]) -> dict[str, An
         "amount": refund.amount_minor,
         "created": int(refund.created_at),
         "payment_intent": refund.payment_id.replace("pay_", "pi_", 1),
-        "status": "failed" if refund.state == "refused" else "succeeded",
+        "status": "succeeded" if refund.state == "succeeded" else "failed",
         "metadata": metadata,
+    }
+
+
+DISPUTES = {"open": "needs_response", "won": "won", "lost": "lost"}
+
+
+def dispute_json(dispute: SandboxDispute, currency: str) -> dict[str, Any]:
+    return {
+        "id": dispute.id,
+        "object": "dispute",
+        "amount": dispute.amount_minor,
+        "currency": currency.lower(),
+        "payment_intent": dispute.payment_id.replace("pay_", "pi_", 1),
+        "reason": dispute.reason,
+        "status": DISPUTES[dispute.state],
     }
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.payments.gateway import Charge, GatewayAnswer, GatewayDown, ListedPayment
+from holdfast.payments.gateway import Charge, DisputeState, GatewayAnswer, GatewayDown, ListedPayment
 from tests.support.gateway_setups import Counter, a_counter
 
 
@@ -137,6 +137,41 @@ class Contract:
         assert given[0] == given[1] != given[2]
         assert given[3].reason
         assert (await counter.gateway.look_up(key=order.key, reference=None)).refunded_minor == 4500
+
+    async def test_a_refund_that_the_bank_returns_later_is_a_no(self, counter: Counter) -> None:
+        order = counter.order()
+        charge = await counter.paid(order)
+        assert charge.reference is not None
+        made = await counter.gateway.refund(
+            key=f"{order.key}-r", reference=charge.reference, amount_minor=4500, currency="EUR"
+        )
+        assert made.reference is not None
+        before = await counter.gateway.look_up_refund(reference=made.reference)
+
+        await counter.at_sandbox("POST", f"/v1/refunds/{made.reference.replace('rfnd_', 're_', 1)}/fail")
+        after = await counter.gateway.look_up_refund(reference=made.reference)
+
+        assert [one.answer for one in (made, before, after)] == [
+            GatewayAnswer.YES,
+            GatewayAnswer.YES,
+            GatewayAnswer.NO,
+        ]
+
+    async def test_a_dispute_is_found_with_its_amount_and_its_end(self, counter: Counter) -> None:
+        order = counter.order()
+        charge = await counter.paid(order)
+        assert charge.reference is not None
+        found = [await counter.gateway.find_dispute(reference=charge.reference)]
+
+        for state in ("open", "lost"):
+            await counter.dispute(order.key, state)
+            found.append(await counter.gateway.find_dispute(reference=charge.reference))
+
+        assert found[0] is None
+        assert [(one.state, one.amount_minor, one.currency) for one in found[1:] if one] == [
+            (DisputeState.OPEN, 4500, "EUR"),
+            (DisputeState.LOST, 4500, "EUR"),
+        ]
 
     async def test_an_unpaid_payment_is_not_refunded(self, counter: Counter) -> None:
         charge = await counter.gateway.charge(counter.order(""))

@@ -51,6 +51,20 @@ class Counter:
             async with session.post(page, data={"choice": choice}, allow_redirects=False) as answer:
                 assert answer.status == 303, await answer.text()
 
+    async def at_sandbox(self, method: str, path: str, body: Any = None) -> Any:
+        """Its own API: what only the payer's bank can do."""
+        headers = {"Authorization": f"Bearer {api_key(SECRET)}"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.request(method, self.url + path, json=body) as answer,
+        ):
+            assert answer.status == 200, await answer.text()
+            return await answer.json()
+
+    async def dispute(self, key: str, state: str) -> None:
+        (payment,) = (await self.at_sandbox("GET", f"/v1/payments?reference={key}"))["payments"]
+        await self.at_sandbox("POST", f"/v1/payments/{payment['id']}/dispute", {"state": state})
+
     async def paid(self, order: ChargeOrder) -> Charge:
         """A payment that was made, however one pays here."""
         charge = await self.gateway.charge(order)

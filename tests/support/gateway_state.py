@@ -65,6 +65,16 @@ class Bank:
         answer = await self._client.post(f"/v1/payments/{payment.id}/confirm", json={"method": method})
         assert answer.status_code in (200, 402), answer.text
 
+    async def disputes(self, payment: Taken, state: str) -> None:
+        """The payer disputes it with their bank, or the dispute ends: open, won, lost."""
+        answer = await self._client.post(f"/v1/payments/{payment.id}/dispute", json={"state": state})
+        assert answer.status_code == 200, answer.text
+
+    async def returns(self, refund_id: str) -> None:
+        """The payer's bank returns a refund that had succeeded."""
+        answer = await self._client.post(f"/v1/refunds/{refund_id}/fail", json={})
+        assert answer.status_code == 200, answer.text
+
     async def behaves(self, **settings: Any) -> None:
         answer = await self._client.post("/v1/control", json=settings)
         assert answer.status_code == 200, answer.text

@@ -12,10 +12,10 @@ SELECT show_id, format('payment %s/%s: books say %s at the gateway, %s owed, %s 
                        books.gateway, books.owed, books.shares, books.by_hand,
                        has.gateway, has.owed, has.shares, has.by_hand) AS what
   FROM (SELECT p.show_id, p.number, p.attempt,
-               CASE WHEN came THEN p.amount_minor ELSE 0 END - r.done AS gateway,
+               CASE WHEN came THEN p.amount_minor ELSE 0 END - r.done - d.open - d.lost AS gateway,
                -r.open - CASE p.step WHEN 'late' THEN p.amount_minor ELSE 0 END AS owed,
-               CASE p.step WHEN 'paid' THEN r.not_late - p.amount_minor ELSE 0 END AS shares,
-               -r.by_hand AS by_hand
+               CASE p.step WHEN 'paid' THEN r.not_late - p.amount_minor ELSE 0 END + d.lost AS shares,
+               -r.by_hand AS by_hand, d.open AS disputed
           FROM payment AS p,
                LATERAL (SELECT p.step IN ('paid', 'late', 'returned') AS came) AS c,
                LATERAL (SELECT coalesce(sum(amount_minor) FILTER (
@@ -26,19 +26,25 @@ SELECT show_id, format('payment %s/%s: books say %s at the gateway, %s owed, %s 
                                coalesce(sum(amount_minor) FILTER (
                                    WHERE why NOT IN ('late', 'card')), 0) AS not_late
                           FROM refund AS r
-                         WHERE r.show_id = p.show_id AND r.number = p.number AND r.attempt = p.attempt) AS r
+                         WHERE r.show_id = p.show_id AND r.number = p.number AND r.attempt = p.attempt) AS r,
+               LATERAL (SELECT coalesce(sum(amount_minor) FILTER (WHERE state = 'open'), 0) AS open,
+                               coalesce(sum(amount_minor) FILTER (WHERE state = 'lost'), 0) AS lost
+                          FROM chargeback AS d
+                         WHERE d.show_id = p.show_id AND d.number = p.number AND d.attempt = p.attempt) AS d
        ) AS has
   FULL JOIN (SELECT show_id, number, attempt,
                     coalesce(sum(amount_minor) FILTER (WHERE account LIKE 'gateway:%'), 0) AS gateway,
                     coalesce(sum(amount_minor) FILTER (WHERE account = 'owed'), 0) AS owed,
                     coalesce(sum(amount_minor) FILTER (WHERE account IN ('organiser', 'fee', 'tax')), 0)
                         AS shares,
-                    coalesce(sum(amount_minor) FILTER (WHERE account = 'by_hand'), 0) AS by_hand
+                    coalesce(sum(amount_minor) FILTER (WHERE account = 'by_hand'), 0) AS by_hand,
+                    coalesce(sum(amount_minor) FILTER (WHERE account = 'disputed'), 0) AS disputed
                FROM journal
               GROUP BY 1, 2, 3) AS books USING (show_id, number, attempt)
- WHERE (coalesce(has.gateway, 0), coalesce(has.owed, 0), coalesce(has.shares, 0), coalesce(has.by_hand, 0))
+ WHERE (coalesce(has.gateway, 0), coalesce(has.owed, 0), coalesce(has.shares, 0), coalesce(has.by_hand, 0),
+        coalesce(has.disputed, 0))
     <> (coalesce(books.gateway, 0), coalesce(books.owed, 0), coalesce(books.shares, 0),
-        coalesce(books.by_hand, 0));
+        coalesce(books.by_hand, 0), coalesce(books.disputed, 0));
 
 -- name: paid_what_it_costs
 -- S5. A confirmed booking has one payment, in its currency, of what its seats cost, including those given

@@ -48,7 +48,7 @@ CREATE OR REPLACE FUNCTION door_verdict(
 ) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN (p_ticket).serial IS NULL AND p_edition IS NULL THEN 'unknown'
                 WHEN (p_ticket).serial IS NULL THEN 'lost_in_restore'
-                WHEN (p_ticket).voided_at IS NOT NULL THEN 'void'
+                WHEN coalesce((p_ticket).voided_at, (p_ticket).suspended_at) IS NOT NULL THEN 'void'
                 WHEN p_edition < (p_ticket).edition THEN 'transferred'
                 WHEN p_edition > (p_ticket).edition THEN 'lost_in_restore'
                 WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_policy).codes = 'live'

@@ -8,7 +8,8 @@ SELECT pass_id, gate, greatest(least($3::timestamptz, clock_timestamp()), starts
  WHERE covers;
 
 -- name: lock_ticket
-SELECT number, seat, edition, voided_at IS NOT NULL AS is_void FROM lock_ticket($1, $2);
+SELECT number, seat, edition, coalesce(voided_at, suspended_at) IS NOT NULL AS is_void
+  FROM lock_ticket($1, $2);
 
 -- name: known_scans
 SELECT id, scan_id, serial, verdict

@@ -18,6 +18,12 @@ CREATE TYPE booking_state AS ENUM (
     'blocked'
 );
 
+CREATE TYPE chargeback_state AS ENUM (
+    'open',
+    'won',
+    'lost'
+);
+
 CREATE TYPE delivery_state AS ENUM (
     'queued',
     'done',
@@ -383,6 +389,14 @@ BEGIN
     END LOOP;
     RETURN v_over;
 END $$;
+
+CREATE FUNCTION chargeback_lines(p_state chargeback_state, p_gateway text, p_amount bigint) RETURNS TABLE(account text, amount bigint)
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT * FROM (VALUES ('gateway:' || p_gateway, -p_amount),
+                          (CASE p_state WHEN 'open' THEN 'disputed' ELSE 'organiser' END, p_amount)) AS l
+     WHERE p_state IN ('open', 'lost');
+$$;
 
 CREATE FUNCTION check_in_now(p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition integer, p_binding integer, p_key integer DEFAULT NULL::integer) RETURNS TABLE(check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamp with time zone, seat integer, number bigint, first_at timestamp with time zone, first_gate text)
     LANGUAGE plpgsql
@@ -802,6 +816,7 @@ CREATE TABLE ticket (
     phone bytea,
     binding integer DEFAULT 0 NOT NULL,
     is_inside boolean DEFAULT false NOT NULL,
+    suspended_at timestamp with time zone,
     CONSTRAINT a_ticket_has_one_owner CHECK (((owner_id IS NULL) OR (owner_email IS NULL))),
     CONSTRAINT voided_tickets_are_unused CHECK (((voided_at IS NULL) OR (used_at IS NULL)))
 );
@@ -811,7 +826,7 @@ CREATE FUNCTION door_verdict(p_ticket ticket, p_policy entry_policy, p_way text,
     AS $$
     SELECT CASE WHEN (p_ticket).serial IS NULL AND p_edition IS NULL THEN 'unknown'
                 WHEN (p_ticket).serial IS NULL THEN 'lost_in_restore'
-                WHEN (p_ticket).voided_at IS NOT NULL THEN 'void'
+                WHEN coalesce((p_ticket).voided_at, (p_ticket).suspended_at) IS NOT NULL THEN 'void'
                 WHEN p_edition < (p_ticket).edition THEN 'transferred'
                 WHEN p_edition > (p_ticket).edition THEN 'lost_in_restore'
                 WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_policy).codes = 'live'
@@ -1479,6 +1494,46 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE FUNCTION record_chargeback(p_show bigint, p_number bigint, p_attempt integer, p_reference text, p_state chargeback_state, p_amount bigint, p_reason text, p_suspends boolean) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_payment payment;
+    v_before  chargeback;
+    v_amount  bigint;
+BEGIN
+    PERFORM lock_bookings(ARRAY[p_show], ARRAY[p_number]);
+    PERFORM lock_payments(ARRAY[p_show], ARRAY[p_number]);
+    SELECT * INTO STRICT v_payment FROM payment
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+    SELECT * INTO v_before FROM chargeback
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND reference = p_reference;
+    IF v_before.state IS NOT DISTINCT FROM p_state OR v_payment.step NOT IN ('paid', 'returned') THEN
+        RETURN false;
+    END IF;
+    v_amount := coalesce(v_before.amount_minor, least(p_amount, v_payment.amount_minor));
+    INSERT INTO chargeback (show_id, number, attempt, reference, state, amount_minor, currency, reason)
+    VALUES (p_show, p_number, p_attempt, p_reference, p_state, v_amount, v_payment.currency, p_reason)
+        ON CONFLICT (show_id, number, attempt, reference) DO UPDATE
+       SET state = excluded.state, reason = excluded.reason, changed_at = now();
+    PERFORM add_journal_entry(p_show, p_number, p_attempt, v_payment.currency, 'chargeback ' || p_state,
+                              array_agg(account), array_agg(amount))
+       FROM (SELECT account, sum(amount)::bigint AS amount
+               FROM (SELECT * FROM chargeback_lines(p_state, v_payment.gateway, v_amount)
+                      UNION ALL
+                     SELECT account, -amount
+                       FROM chargeback_lines(v_before.state, v_payment.gateway, v_amount)) AS l
+              GROUP BY account) AS moved;
+    IF p_suspends THEN
+        PERFORM suspend_tickets(p_show, p_number, p_state <> 'won');
+    END IF;
+    PERFORM add_fact(p_show, p_number, 'payment.disputed', jsonb_build_object(
+        'attempt', p_attempt, 'state', p_state, 'reason', p_reason, 'amount_minor', v_amount,
+        'currency', v_payment.currency, 'tickets_suspended', p_suspends AND p_state <> 'won'));
+    RETURN true;
+END $$;
+
 CREATE FUNCTION record_moves(p_show bigint[], p_number bigint[], p_move text, p_actor bigint) RETURNS void
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
@@ -1596,6 +1651,96 @@ CREATE FUNCTION rename_fact_log() RETURNS void
     AS $$
     UPDATE fact_log SET name = 'facts-' || left(replace(gen_random_uuid()::text, '-', ''), 12);
 $$;
+
+CREATE TABLE chargeback (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    reference text NOT NULL,
+    state chargeback_state NOT NULL,
+    amount_minor bigint NOT NULL,
+    currency text NOT NULL,
+    reason text NOT NULL,
+    opened_at timestamp with time zone DEFAULT now() NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE VIEW payment_for_refund AS
+ SELECT show_id,
+    number,
+    attempt,
+    owner_id,
+    fence,
+    step,
+    key,
+    gateway,
+    reference,
+    card,
+    currency,
+    amount_minor,
+    fee_minor,
+    tax_minor,
+    refunds_minor,
+    (EXISTS ( SELECT 1
+           FROM chargeback c
+          WHERE ((c.show_id = payment.show_id) AND (c.number = payment.number) AND (c.attempt = payment.attempt) AND (c.state <> 'won'::chargeback_state)))) AS is_disputed
+   FROM payment;
+
+CREATE VIEW refund_detail AS
+ SELECT refund.show_id,
+    refund.number,
+    refund.attempt,
+    refund.id,
+    refund.why,
+    refund.seats,
+    refund.seats_minor,
+    refund.amount_minor,
+    refund.fee_minor,
+    refund.tax_minor,
+    refund.state,
+    refund.note,
+    refund.reference,
+    refund.reason,
+    refund.settled_note,
+    refund.actor_id,
+    refund.round,
+    refund.tries,
+    refund.due_at,
+    refund.requested_at,
+    refund.done_at,
+    refund.organiser_id,
+    payment.owner_id,
+    payment.key,
+    payment.gateway,
+    payment.currency,
+    payment.reference AS payment_reference
+   FROM (refund
+     JOIN payment_for_refund payment USING (show_id, number, attempt));
+
+CREATE FUNCTION reopen_refund(p_show bigint, p_number bigint, p_attempt integer, p_id integer, p_reason text) RETURNS SETOF refund_detail
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_refund  refund;
+    v_payment payment_for_refund;
+BEGIN
+    UPDATE refund SET state = 'by_hand', reason = p_reason, done_at = NULL
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id
+       AND state = 'done' AND settled_note IS NULL AND amount_minor > 0
+ RETURNING * INTO v_refund;
+    IF FOUND THEN
+        SELECT * INTO STRICT v_payment FROM payment_for_refund
+         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+        PERFORM add_journal_entry(p_show, p_number, p_attempt, v_payment.currency, 'refund failed',
+                                  ARRAY['owed', 'gateway:' || v_payment.gateway],
+                                  ARRAY[-v_refund.amount_minor, v_refund.amount_minor]);
+        PERFORM publish_refund(v_refund, v_payment.currency);
+    END IF;
+    RETURN QUERY
+    SELECT * FROM refund_detail
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id;
+END $$;
 
 CREATE FUNCTION requested_seats(p_show bigint[], p_seats text[], p_number bigint[]) RETURNS TABLE(show_id bigint, seat integer, number bigint, ord integer)
     LANGUAGE sql STABLE
@@ -1846,55 +1991,6 @@ BEGIN
     SELECT * FROM payment_detail WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
 END $$;
 
-CREATE VIEW payment_for_refund AS
- SELECT show_id,
-    number,
-    attempt,
-    owner_id,
-    fence,
-    step,
-    key,
-    gateway,
-    reference,
-    card,
-    currency,
-    amount_minor,
-    fee_minor,
-    tax_minor,
-    refunds_minor
-   FROM payment;
-
-CREATE VIEW refund_detail AS
- SELECT refund.show_id,
-    refund.number,
-    refund.attempt,
-    refund.id,
-    refund.why,
-    refund.seats,
-    refund.seats_minor,
-    refund.amount_minor,
-    refund.fee_minor,
-    refund.tax_minor,
-    refund.state,
-    refund.note,
-    refund.reference,
-    refund.reason,
-    refund.settled_note,
-    refund.actor_id,
-    refund.round,
-    refund.tries,
-    refund.due_at,
-    refund.requested_at,
-    refund.done_at,
-    refund.organiser_id,
-    payment.owner_id,
-    payment.key,
-    payment.gateway,
-    payment.currency,
-    payment.reference AS payment_reference
-   FROM (refund
-     JOIN payment_for_refund payment USING (show_id, number, attempt));
-
 CREATE FUNCTION settle_refund(p_show bigint, p_number bigint, p_attempt integer, p_id integer, p_state refund_state, p_reference text, p_reason text, p_note text) RETURNS SETOF refund_detail
     LANGUAGE plpgsql
     AS $$
@@ -2027,6 +2123,15 @@ BEGIN
     SELECT array_agg(i) INTO v_started FROM moved;
     RETURN QUERY
     SELECT * FROM start_outcomes(p_show, p_number, p_owner, p_request, v_started, v_ask, v_over);
+END $$;
+
+CREATE FUNCTION suspend_tickets(p_show bigint, p_number bigint, p_is_suspended boolean) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM lock_tickets(ARRAY[p_show], ARRAY[p_number]);
+    UPDATE ticket SET suspended_at = CASE WHEN p_is_suspended THEN coalesce(suspended_at, now()) END
+     WHERE show_id = p_show AND number = p_number;
 END $$;
 
 CREATE FUNCTION take_due_payments(p_gateway text, p_limit integer, p_lease_ms integer, p_per_s integer) RETURNS TABLE(show_id bigint, number bigint, attempt integer)
@@ -2579,7 +2684,7 @@ CREATE VIEW issued_ticket AS
     ticket.owner_id,
     ticket.owner_email,
     ticket.issued_at,
-    ticket.voided_at,
+    COALESCE(ticket.voided_at, ticket.suspended_at) AS voided_at,
     ticket.used_at,
     ticket.is_inside,
     oldest_ticket_key(ticket.show_id) AS oldest_key
@@ -3206,6 +3311,9 @@ ALTER TABLE ONLY booking_move
 ALTER TABLE ONLY booking
     ADD CONSTRAINT booking_pkey PRIMARY KEY (show_id, number);
 
+ALTER TABLE ONLY chargeback
+    ADD CONSTRAINT chargeback_pkey PRIMARY KEY (show_id, number, attempt, reference);
+
 ALTER TABLE ONLY check_in_conflict
     ADD CONSTRAINT check_in_conflict_pkey PRIMARY KEY (show_id, id);
 
@@ -3444,6 +3552,8 @@ ALTER TABLE ONLY webhook_try
     ADD CONSTRAINT webhook_try_pkey PRIMARY KEY (endpoint_id, fact_id, turn);
 
 CREATE INDEX blocks_to_release ON seat_block USING btree (release_at) WHERE (release_at IS NOT NULL);
+
+CREATE INDEX chargebacks_by_time ON chargeback USING btree (changed_at);
 
 CREATE INDEX check_ins_of_a_ticket ON check_in USING btree (show_id, serial, id) WHERE (serial IS NOT NULL);
 

@@ -133,6 +133,15 @@ class PaymentLate(PaymentBody, frozen=True, kw_only=True):
     booked: bool = False  # the seats were still free: it is confirmed. Otherwise the money goes back
 
 
+class PaymentDisputed(PaymentBody, frozen=True, kw_only=True):
+    """The payer's bank took the money back (a chargeback), or the dispute ended. `amount_minor`: disputed."""
+
+    KIND = "payment.disputed"
+    state: str  # open, won, lost
+    reason: str = ""  # the gateway's word: fraudulent, duplicate, …
+    tickets_suspended: bool = False
+
+
 class RefundFactBody(Body, frozen=True, kw_only=True):
     attempt: int  # of the payment it is a refund of
     refund: int  # 1, 2, … of this payment
@@ -312,7 +321,7 @@ KINDS: dict[str, type[Body]] = {
     body.KIND: body
     for body in (
         *BOOKING_KINDS,
-        *(PaymentDeclined, PaymentCalledOff, PaymentExpired, PaymentLate),
+        *(PaymentDeclined, PaymentCalledOff, PaymentExpired, PaymentLate, PaymentDisputed),
         *(RefundRequested, RefundDone, RefundByHand),
         *(ShowOnSaleFact, ShowChanged, ShowPricesChanged, ShowCancelledFact),
         *(EventChanged, VenueChanged, CityChanged),

@@ -1,5 +1,6 @@
 """Payments: from a hold to a confirmed booking, safe against a crash at every line (R20–R24)."""
 
+from holdfast.payments.chargebacks import Chargebacks
 from holdfast.payments.errors import GatewayMissing, refuse_prices_without_gateway
 from holdfast.payments.gateway import Charge, Gateway, GatewayAnswer, RefundResult
 from holdfast.payments.gateways import GATEWAYS, open_gateway
@@ -8,11 +9,13 @@ from holdfast.payments.reconciliation import Reconciliation
 from holdfast.payments.saga import PaymentStep
 from holdfast.payments.saga_runner import SagaRunner
 from holdfast.payments.store import PaymentStart, PaymentStore
-from holdfast.payments.webhooks import IncomingWebhooks
+from holdfast.payments.webhooks import AfterPayment, IncomingWebhooks
 
 __all__ = [
     "GATEWAYS",
+    "AfterPayment",
     "Charge",
+    "Chargebacks",
     "Gateway",
     "GatewayAnswer",
     "GatewayMissing",

@@ -10,6 +10,7 @@ from holdfast.engines import fault_injection
 from holdfast.engines.metrics import metrics
 from holdfast.errors import BadKey, Busy, KeyReused, NoSuchRoute, StillProcessing
 from holdfast.holds import compute_body_hash
+from holdfast.payments.chargebacks import ChargebackList, ChargebackQuery, Chargebacks
 from holdfast.payments.differences import Comparison
 from holdfast.payments.errors import (
     BadGatewayWebhook,
@@ -234,6 +235,18 @@ async def list_payment_differences(request: Request) -> Response:
     """
     reconciliation: Reconciliation = get_app(request).reconciliation
     return answer(200, await reconciliation.latest(), NO_STORE)
+
+
+@gateway_routes.get(
+    "/admin/chargebacks", query=ChargebackQuery, answers={200: ChargebackList}, role=Role.ORGANISER
+)
+async def list_chargebacks(request: Request) -> Response:
+    """Payments of your shows that their payers dispute, newest first: open, won, lost, or all."""
+    chargebacks: Chargebacks = get_app(request).chargebacks
+    caller = get_caller(request)
+    organiser_id = None if caller.role is Role.ADMIN else caller.account_id
+    found = await chargebacks.list_newest(organiser_id, query(ChargebackQuery, request))
+    return answer(200, found, NO_STORE)
 
 
 ROUTES = (*routes.all, *gateway_routes.all)

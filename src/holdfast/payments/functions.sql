@@ -20,7 +20,10 @@ SELECT payment.*, booking.state AS booking_state, booking.claim_id, booking.seat
 -- What refunds and invoices read of a payment.
 CREATE VIEW payment_for_refund AS
 SELECT show_id, number, attempt, owner_id, fence, step, key, gateway, reference, card, currency,
-       amount_minor, fee_minor, tax_minor, refunds_minor
+       amount_minor, fee_minor, tax_minor, refunds_minor,
+       EXISTS (SELECT 1 FROM chargeback AS c
+                WHERE c.show_id = payment.show_id AND c.number = payment.number
+                  AND c.attempt = payment.attempt AND c.state <> 'won') AS is_disputed
   FROM payment;
 
 -- An entry whose lines do not add up to zero, or mix currencies, is rejected.

@@ -57,6 +57,25 @@ class RefundResult:
     reason: str | None = None
 
 
+class DisputeState(StrEnum):
+    """A chargeback as the merchant sees it."""
+
+    OPEN = "open"  # the gateway has taken the money back for now
+    WON = "won"  # the money came back to us
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispute:
+    """The payer's bank took the money of a payment back."""
+
+    reference: str  # the gateway's own id
+    state: DisputeState
+    amount_minor: int
+    currency: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPayment:
     """A payment in the gateway's list, for reconciliation."""
@@ -108,6 +127,14 @@ class Gateway(Protocol):
 
     async def refund(self, *, key: str, reference: str, amount_minor: int, currency: str) -> RefundResult:
         """The same key twice is the same refund."""
+        ...
+
+    async def look_up_refund(self, *, reference: str) -> RefundResult:
+        """A refund by the gateway's id, now: NO if it failed after it was made. UNKNOWN: no answer."""
+        ...
+
+    async def find_dispute(self, *, reference: str) -> Dispute | None:
+        """The dispute of a payment, if there is one that moves money; raises GatewayDown."""
         ...
 
     async def card_fingerprint(self, method: str) -> str | None:

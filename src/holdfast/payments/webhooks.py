@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import structlog
 from msgspec import Meta, Struct
@@ -27,6 +27,7 @@ from holdfast.engines.batch import Batcher
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries
 from holdfast.errors import Busy
+from holdfast.payments.chargebacks import Chargebacks
 from holdfast.payments.errors import NoSuchWebhook
 from holdfast.payments.gateway import BadWebhook, GatewayAnswer, Webhook
 from holdfast.payments.payment import Payment, parse_payment_key
@@ -86,6 +87,10 @@ class DueWebhook(Struct, frozen=True):
 
 def is_about_refund(kind: str) -> bool:
     return "refund" in kind
+
+
+def is_about_dispute(kind: str) -> bool:
+    return "dispute" in kind
 
 
 def is_storable(webhook: Webhook) -> bool:
@@ -150,6 +155,13 @@ SETTLED = (PaymentStep.PAID, PaymentStep.RETURNED)
 RefreshRefunds = Callable[[int, int, int], Awaitable[object]]
 
 
+class AfterPayment(NamedTuple):
+    """What webhooks about money that was captured earlier lead to."""
+
+    chargebacks: Chargebacks
+    refresh_refunds: RefreshRefunds
+
+
 class IncomingWebhooks:
     def __init__(
         self,
@@ -157,7 +169,7 @@ class IncomingWebhooks:
         payments: PaymentStore,
         saga_runner: SagaRunner,
         reconciliation: Reconciliation,
-        refresh_refunds: RefreshRefunds,
+        afterwards: AfterPayment,
         config: Config,
     ) -> None:
         self.gateway = saga_runner.gateway
@@ -165,7 +177,7 @@ class IncomingWebhooks:
         self._payments = payments
         self._saga_runner = saga_runner
         self._reconciliation = reconciliation
-        self._refresh_refunds = refresh_refunds
+        self._afterwards = afterwards
         self._looking: set[asyncio.Task[None]] = set()
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
         self._store_webhook: Batcher[ReceivedWebhook, StoredWebhook] = Batcher(self.store_many, **batches)
@@ -209,7 +221,7 @@ class IncomingWebhooks:
             [webhook.reference for webhook in webhooks],
             [webhook.amount_minor for webhook in webhooks],
             [webhook.currency for webhook in webhooks],
-            [is_about_refund(webhook.kind) for webhook in webhooks],
+            [is_about_refund(one.kind) or is_about_dispute(one.kind) for one in webhooks],
             [one.body for one in received],
             PAUSES_S[0],
             WAIT_S,
@@ -250,8 +262,11 @@ class IncomingWebhooks:
         payment = await self._payments.payment(*due.payment_key)
         if payment is None:
             return "there is no such payment"
+        if is_about_dispute(due.kind):
+            await self._afterwards.chargebacks.refresh(payment)
+            return None
         if is_about_refund(due.kind):
-            await self._refresh_refunds(*due.payment_key)
+            await self._afterwards.refresh_refunds(*due.payment_key)
             # A refund may have been made in the gateway's dashboard, without a request from us.
             await self._reconciliation.look_into(payment.key)
             return None

@@ -6,14 +6,14 @@ WITH requested AS (
       FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::text[], $8::text[],
                   $9::bigint[], $10::text[], $11::boolean[], $12::bytea[]) WITH ORDINALITY
            AS a (event_id, kind, show_id, number, attempt, key, reference,
-                 amount_minor, currency, is_refund, body, ord)
+                 amount_minor, currency, is_afterwards, body, ord)
 ), judged AS MATERIALIZED (
     SELECT a.ord, a.event_id, a.kind, a.reference, a.body, p.show_id, p.number, p.attempt,
            row_number() OVER same AS nth, count(*) OVER (PARTITION BY a.event_id) AS copies,
            CASE WHEN p.show_id IS NULL THEN 'foreign'
                 WHEN a.amount_minor <> p.amount_minor THEN 'amount'
                 WHEN a.currency <> p.currency THEN 'currency'
-                WHEN a.is_refund THEN 'look'
+                WHEN a.is_afterwards THEN 'look'
                 WHEN p.step IN ('paid', 'returned') AND coalesce(a.reference = p.reference, true) THEN 'done'
                 WHEN p.step = 'charge' AND p.due_at > now() THEN 'wait'
                 ELSE 'look' END AS verdict

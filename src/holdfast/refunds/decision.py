@@ -31,10 +31,12 @@ class PaidPayment:
     fee_minor: int
     tax_minor: int
     refunds_minor: int  # decided or done
+    is_disputed: bool = False  # its payer's bank took the money back
 
     @property
     def left_minor(self) -> int:
-        return self.amount_minor - self.refunds_minor
+        """That can still go back. Of a disputed payment nothing: the payer would have it twice."""
+        return 0 if self.is_disputed else self.amount_minor - self.refunds_minor
 
 
 @dataclass(slots=True)
@@ -105,6 +107,8 @@ def split_refund(amount: int, *, left: int, fee_left: int, tax_left: int, keep_f
     With `keep_fee` our fee is used last. What integer division leaves over is taken from the organiser's
     share, then from the tax, then from the fee, so that the parts always add up to the amount.
     """
+    if amount == 0:
+        return 0, 0
     organiser_left = left - fee_left - tax_left
     source = left - (fee_left if keep_fee else 0)
     if amount >= source:

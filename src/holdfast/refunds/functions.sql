@@ -128,3 +128,30 @@ BEGIN
     SELECT * FROM refund_detail
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id;
 END $$;
+
+-- A refund that was done and that the bank returned later: the money is at the gateway again and is still
+-- owed. A person decides, as about one that was refused. One that a person has paid stays as it is.
+CREATE OR REPLACE FUNCTION reopen_refund(
+    p_show bigint, p_number bigint, p_attempt int, p_id int, p_reason text
+) RETURNS SETOF refund_detail LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_refund  refund;
+    v_payment payment_for_refund;
+BEGIN
+    UPDATE refund SET state = 'by_hand', reason = p_reason, done_at = NULL
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id
+       AND state = 'done' AND settled_note IS NULL AND amount_minor > 0
+ RETURNING * INTO v_refund;
+    IF FOUND THEN
+        SELECT * INTO STRICT v_payment FROM payment_for_refund
+         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+        PERFORM add_journal_entry(p_show, p_number, p_attempt, v_payment.currency, 'refund failed',
+                                  ARRAY['owed', 'gateway:' || v_payment.gateway],
+                                  ARRAY[-v_refund.amount_minor, v_refund.amount_minor]);
+        PERFORM publish_refund(v_refund, v_payment.currency);
+    END IF;
+    RETURN QUERY
+    SELECT * FROM refund_detail
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id;
+END $$;

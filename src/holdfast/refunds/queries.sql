@@ -7,7 +7,7 @@ SELECT lock_for_refunds($1, $2);
 -- The bookings under their locks, each with the payment that confirmed it. A missing one does not exist.
 SELECT booking.show_id, booking.number, booking.owner_id, booking.state::text AS state, booking.seats,
        booking.prices_minor, booking.currency, payment.attempt, payment.amount_minor, payment.fee_minor,
-       payment.tax_minor, payment.refunds_minor
+       payment.tax_minor, payment.refunds_minor, payment.is_disputed
   FROM unnest($1::bigint[], $2::bigint[]) AS a (show_id, number)
   JOIN payable_booking AS booking USING (show_id, number)
   LEFT JOIN LATERAL (SELECT * FROM payment_for_refund AS p
@@ -48,6 +48,9 @@ SELECT booking.*
 
 -- name: settle
 SELECT * FROM settle_refund($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: reopen
+SELECT * FROM reopen_refund($1, $2, $3, $4, $5);
 
 -- name: take_due
 -- Due refunds, oldest first, now leased to this worker; rows that another worker is taking are

@@ -1,6 +1,6 @@
 """A refund: money on its way back, with or without seats. No I/O.
 
-    decided ─► requested ─┬─ yes ─────► done
+    decided ─► requested ─┬─ yes ─────► done ─ failed later: by_hand
                  │  ▲     ├─ unknown ─► requested again later, under the same key
                  │  │     └─ no ──────► by_hand ─┬─ a person paid it another way ─► done
                  │  └─────────────────────────── └─ retried, under another key
@@ -83,6 +83,10 @@ class Refund(Struct, frozen=True, gc=False, kw_only=True):
         """The same for every try of a round: the gateway makes one refund however often it is requested."""
         again = f"_{self.round}" if self.round > 1 else ""
         return f"{self.key}_r{self.id}{again}"
+
+    @property
+    def is_done_by_gateway(self) -> bool:
+        return self.state is RefundState.DONE and self.settled_note is None and self.amount_minor > 0
 
     @property
     def refund_id(self) -> str:

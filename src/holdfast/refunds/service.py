@@ -178,11 +178,24 @@ class RefundService:
         return after
 
     async def refresh_from_gateway(self, show_id: int, number: int, attempt: int) -> None:
-        """Request a payment's unanswered refunds again: the gateway has news of them."""
+        """The gateway has news of a payment's refunds: request unanswered ones again, look up those done."""
         found = await self._store.refunds_of([(show_id, number)])
         for refund in found[show_id, number]:
             if refund.attempt == attempt and refund.state is RefundState.REQUESTED:
                 await self.carry_out(refund)
+            elif refund.attempt == attempt and refund.is_done_by_gateway:
+                await self._look_up(refund)
+
+    async def _look_up(self, refund: Refund) -> None:
+        """A bank may return a refund days after the gateway made it: then it is not done."""
+        if refund.gateway != self._saga_runner.gateway.name or refund.reference is None:
+            return
+        result = await self._saga_runner.gateway.look_up_refund(reference=refund.reference)
+        if result.answer is GatewayAnswer.NO:
+            reason = result.reason or "The refund failed at the gateway."
+            await self._store.reopen(refund, reason)
+            metrics.add("refunds_failed_later_total")
+            log.error("refund failed after it was done", refund=refund.refund_id, reason=reason)
 
     async def cancel_batch(self, show_id: int) -> int:
         """The next bookings of a cancelled show: holds go, payments are called off, money goes back in full.

@@ -119,6 +119,10 @@ class RefundStore:
         rows = await self._fetch(Q.settle, *_key(refund), state, reference, reason, note)
         return _refund(rows[0])
 
+    async def reopen(self, refund: Refund, reason: str) -> Refund:
+        """It was done, and failed later: a person decides. Idempotent."""
+        return _refund((await self._fetch(Q.reopen, *_key(refund), reason))[0])
+
     async def wait(self, refund: Refund, pause_ms: int) -> None:
         await self._postgres.execute(Q.wait, *_key(refund), pause_ms)
 
@@ -295,7 +299,7 @@ def _row(request: RefundRequest, verdict: RefundVerdict, case: RefundCase) -> tu
 def _case(row: Row) -> RefundCase:
     payment = None
     if row["attempt"] is not None:
-        names = ("attempt", "amount_minor", "fee_minor", "tax_minor", "refunds_minor")
+        names = ("attempt", "amount_minor", "fee_minor", "tax_minor", "refunds_minor", "is_disputed")
         payment = PaidPayment(*(row[name] for name in names))
     state = BookingState(row["state"])
     return RefundCase(state, tuple(row["seats"]), tuple(row["prices_minor"]), payment, {})

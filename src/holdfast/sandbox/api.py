@@ -8,6 +8,9 @@
     POST /v1/payments/{id}/refunds   amount_minor, or all that is left     Idempotency-Key
     GET  /v1/payments/{id}/refunds
     GET  /v1/refunds/{id}
+    POST /v1/refunds/{id}/fail       the payer's bank returns it
+    POST /v1/payments/{id}/dispute   state: open, won or lost
+    GET  /v1/payments/{id}/dispute
     GET  /v1/methods/{token}         the card behind it
     GET  /v1/webhooks                 ?after=&limit=
     GET  /v1/control                 settings, counters, totals
@@ -29,6 +32,7 @@ import structlog
 from msgspec import Struct
 
 from holdfast.errors import Busy
+from holdfast.sandbox.aftermath import fail_refund, set_dispute
 from holdfast.sandbox.behaviour import SandboxSettings, card_fingerprint
 from holdfast.sandbox.database import SandboxDatabase
 from holdfast.sandbox.gateway import ApiCall
@@ -52,6 +56,7 @@ from holdfast.sandbox.payment import (
     SandboxRefusal,
     SandboxState,
     SandboxWebhook,
+    dispute_json,
     payment_json,
     refund_json,
 )
@@ -98,6 +103,10 @@ class Confirmation(Struct, frozen=True, forbid_unknown_fields=True):
 
 class NewRefund(Struct, frozen=True, forbid_unknown_fields=True):
     amount_minor: int | None = None
+
+
+class DisputeForm(Struct, frozen=True, forbid_unknown_fields=True):
+    state: str
 
 
 def check(is_so: bool, problem: str) -> None:
@@ -230,6 +239,15 @@ class SandboxApplication:
                 )
                 call = self._call(scope, f"refund {payment_id}".encode(), refund_form)
                 done = await self._core.refund(payment_id, refund_form.amount_minor, call)
+            case "POST", ["refunds", refund_id, "fail"]:
+                failed = await fail_refund(self._database, refund_id)
+                await send_reply(send, 200, _encode(refund_json(failed)))
+                return
+            case "POST", ["payments", payment_id, "dispute"]:
+                wanted = _decoded(msgspec.json.Decoder(DisputeForm).decode, await read_body(receive))
+                await set_dispute(self._database, payment_id, wanted.state)
+                await send_reply(send, 200, _encode(self._dispute(payment_id)))
+                return
             case "POST", ["control"]:
                 await self._set(await read_body(receive))
                 await send_reply(send, 200, _encode(self._control()))
@@ -258,6 +276,8 @@ class SandboxApplication:
                 return payment_json(payment, url)
             case ["payments", payment_id, "refunds"] if self._core.find(payment_id):
                 return {"refunds": [refund_json(one) for one in self._core.refunds(payment_id)]}
+            case ["payments", payment_id, "dispute"]:
+                return self._dispute(payment_id)
             case ["refunds", refund_id] if refund := self._core.find_refund(refund_id):
                 return refund_json(refund)
             case ["methods", token] if card := card_fingerprint(token):
@@ -267,6 +287,12 @@ class SandboxApplication:
             case ["control"]:
                 return self._control()
         raise MISSING
+
+    def _dispute(self, payment_id: str) -> dict[str, Any]:
+        payment, dispute = self._core.find(payment_id), self._database.dispute(payment_id)
+        if payment is None or dispute is None:
+            raise MISSING
+        return dispute_json(dispute, payment.currency)
 
     def _payments(self, query: dict[str, str], url: str) -> dict[str, Any]:
         limit = _number(query, "limit", PAGE_MAX)

@@ -26,7 +26,13 @@ from msgspec import Struct
 from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Queries
-from holdfast.sandbox.payment import SandboxPayment, SandboxRefund, SandboxRefusal, SandboxWebhook
+from holdfast.sandbox.payment import (
+    SandboxDispute,
+    SandboxPayment,
+    SandboxRefund,
+    SandboxRefusal,
+    SandboxWebhook,
+)
 from holdfast.sandbox.webhook import webhook_body
 
 Q = Queries("holdfast.sandbox")
@@ -101,7 +107,20 @@ class DatabaseWriter:
         return SandboxPayment(*row)
 
     def refund(self, refund_id: str) -> SandboxRefund:
-        return SandboxRefund(*self._run(Q.refund_by_id, (refund_id,)).fetchone())
+        row = self._run(Q.refund_by_id, (refund_id,)).fetchone()
+        if row is None:
+            raise SandboxRefusal(404, "resource_missing", "There is no such refund.")
+        return SandboxRefund(*row)
+
+    def fail_refund(self, failed: SandboxRefund) -> None:
+        self._run(Q.fail_refund, (failed.reason, failed.id))
+        self._run(Q.count_refund, (-failed.amount_minor, failed.payment_id))
+
+    def put_dispute(self, dispute: SandboxDispute) -> SandboxDispute:
+        """A payment's dispute; one that exists gets the new state."""
+        d = dispute
+        self._run(Q.put_dispute, (d.id, d.payment_id, d.amount_minor, d.state, d.reason, d.created_at))
+        return SandboxDispute(*self._run(Q.dispute_by_payment, (d.payment_id,)).fetchone())
 
     def payments_due(self, limit: int) -> list[SandboxPayment]:
         return [SandboxPayment(*row) for row in self._run(Q.payments_due, (self.now, limit))]
@@ -252,6 +271,10 @@ class SandboxDatabase:
     def refund(self, refund_id: str) -> SandboxRefund | None:
         row = self._read(Q.refund_by_id, (refund_id,)).fetchone()
         return None if row is None else SandboxRefund(*row)
+
+    def dispute(self, payment_id: str) -> SandboxDispute | None:
+        row = self._read(Q.dispute_by_payment, (payment_id,)).fetchone()
+        return None if row is None else SandboxDispute(*row)
 
     def refunds(self, payment_id: str) -> list[SandboxRefund]:
         return [SandboxRefund(*row) for row in self._read(Q.refunds_by_payment, (payment_id,))]

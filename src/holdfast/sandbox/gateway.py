@@ -34,6 +34,7 @@ from holdfast.sandbox.database import DatabaseWriter, SandboxDatabase, StoredAns
 from holdfast.sandbox.payment import (
     NewCharge,
     PaymentMove,
+    SandboxDispute,
     SandboxPayment,
     SandboxRefund,
     SandboxRefusal,
@@ -175,6 +176,9 @@ class GatewayCore:
 
     def find_refund(self, refund_id: str) -> SandboxRefund | None:
         return self._database.refund(refund_id)
+
+    def find_dispute(self, payment_id: str) -> SandboxDispute | None:
+        return self._database.dispute(payment_id)
 
     def refunds(self, payment_id: str) -> Sequence[SandboxRefund]:
         return self._database.refunds(payment_id)

@@ -99,8 +99,23 @@ class SandboxRefund(Struct, frozen=True, gc=False):
     id: str
     payment_id: str
     amount_minor: int
-    state: str  # succeeded or refused
+    state: str  # succeeded, refused, or failed: returned by the bank later
     reason: str | None
+    created_at: float
+
+
+DISPUTE_STATES = ("open", "won", "lost")
+
+
+class SandboxDispute(Struct, frozen=True, gc=False):
+    """In the order of the columns of its table; a payment has at most one."""
+
+    seq: int
+    id: str
+    payment_id: str
+    amount_minor: int
+    state: str  # open, won or lost, as the merchant sees it
+    reason: str
     created_at: float
 
 
@@ -192,4 +207,16 @@ def refund_json(refund: SandboxRefund) -> dict[str, Any]:
         "state": refund.state,
         "reason": refund.reason,
         "created_at": refund.created_at,
+    }
+
+
+def dispute_json(dispute: SandboxDispute, currency: str) -> dict[str, Any]:
+    return {
+        "id": dispute.id,
+        "payment_id": dispute.payment_id,
+        "amount_minor": dispute.amount_minor,
+        "currency": currency,
+        "state": dispute.state,
+        "reason": dispute.reason,
+        "created_at": dispute.created_at,
     }

@@ -46,6 +46,16 @@ UPDATE payment SET refunded_minor = refunded_minor + ? WHERE id = ? AND state = 
 -- name: refund_by_id
 SELECT * FROM refund WHERE id = ?;
 
+-- name: fail_refund
+UPDATE refund SET state = 'failed', reason = ? WHERE id = ?;
+
+-- name: put_dispute
+INSERT INTO dispute (id, payment_id, amount_minor, state, reason, created_at) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (payment_id) DO UPDATE SET state = excluded.state;
+
+-- name: dispute_by_payment
+SELECT * FROM dispute WHERE payment_id = ?;
+
 -- name: refunds_by_payment
 SELECT * FROM refund WHERE payment_id = ? ORDER BY seq;
 

@@ -37,6 +37,16 @@ CREATE TABLE IF NOT EXISTS refund (
 );
 CREATE INDEX IF NOT EXISTS refund_by_payment ON refund (payment_id);
 
+CREATE TABLE IF NOT EXISTS dispute (
+    seq          INTEGER PRIMARY KEY,
+    id           TEXT NOT NULL UNIQUE,
+    payment_id   TEXT NOT NULL UNIQUE REFERENCES payment (id),
+    amount_minor INTEGER NOT NULL,
+    state        TEXT NOT NULL,
+    reason       TEXT NOT NULL,
+    created_at   REAL NOT NULL
+);
+
 CREATE TABLE IF NOT EXISTS webhook (
     seq          INTEGER PRIMARY KEY,
     id           TEXT NOT NULL,

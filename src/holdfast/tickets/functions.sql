@@ -11,12 +11,13 @@ CREATE OR REPLACE FUNCTION oldest_ticket_key(p_show bigint) RETURNS int LANGUAGE
     SELECT coalesce(max(key_id), 0) + 1 FROM revoked_ticket_key WHERE show_id IN (0, p_show);
 $$;
 
--- A ticket with its buyer and the way it is checked.
+-- A ticket with its buyer and the way it is checked. One that is suspended counts as void until it is not.
 CREATE VIEW issued_ticket AS
 SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition, ticket.binding,
        coalesce(entry_policy.codes, 'fixed') AS codes,
        booking.owner_id AS booked_by, ticket.owner_id, ticket.owner_email,
-       ticket.issued_at, ticket.voided_at, ticket.used_at, ticket.is_inside,
+       ticket.issued_at, coalesce(ticket.voided_at, ticket.suspended_at) AS voided_at, ticket.used_at,
+       ticket.is_inside,
        oldest_ticket_key(ticket.show_id) AS oldest_key
   FROM ticket
   JOIN payable_booking AS booking USING (show_id, number)
@@ -47,6 +48,15 @@ BEGIN
     UPDATE ticket SET voided_at = now()
      WHERE show_id = p_show AND number = p_number AND seat = ANY (p_seats)
        AND voided_at IS NULL AND used_at IS NULL;
+END $$;
+
+-- The payment of a booking is disputed, or not any more: its tickets admit no visitor meanwhile.
+CREATE OR REPLACE FUNCTION suspend_tickets(p_show bigint, p_number bigint, p_is_suspended boolean)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM lock_tickets(ARRAY[p_show], ARRAY[p_number]);
+    UPDATE ticket SET suspended_at = CASE WHEN p_is_suspended THEN coalesce(suspended_at, now()) END
+     WHERE show_id = p_show AND number = p_number;
 END $$;
 
 -- All tickets of these bookings, after the bookings and their payments.

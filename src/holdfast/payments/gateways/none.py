@@ -11,6 +11,7 @@ from holdfast.payments.gateway import (
     BadWebhook,
     Charge,
     ChargeOrder,
+    Dispute,
     GatewayAnswer,
     ListedPayment,
     RefundResult,
@@ -36,6 +37,12 @@ class NoGateway:
 
     async def refund(self, *, key: str, reference: str, amount_minor: int, currency: str) -> RefundResult:
         return RefundResult(answer=GatewayAnswer.NO, reason=NO_PAYMENTS)
+
+    async def look_up_refund(self, *, reference: str) -> RefundResult:
+        return RefundResult(answer=GatewayAnswer.UNKNOWN)
+
+    async def find_dispute(self, *, reference: str) -> Dispute | None:
+        return None
 
     async def card_fingerprint(self, method: str) -> str | None:
         return None

@@ -34,6 +34,7 @@ from holdfast.config import Config
 from holdfast.payments.gateway import (
     Charge,
     ChargeOrder,
+    Dispute,
     GatewayAnswer,
     GatewayDown,
     ListedPayment,
@@ -45,6 +46,7 @@ from holdfast.payments.gateways.razorpay_objects import (
     CALLED_OFF,
     KEY,
     REFUND_KEY,
+    RazorpayDisputeList,
     RazorpayOrder,
     RazorpayOrderList,
     RazorpayPayment,
@@ -52,6 +54,7 @@ from holdfast.payments.gateways.razorpay_objects import (
     RazorpayRefund,
     RazorpayRefundList,
     build_charge,
+    build_dispute,
     build_listed_payment,
     build_receipt,
     build_refund_result,
@@ -66,6 +69,7 @@ log = structlog.get_logger(__name__)
 R = TypeVar("R", bound=msgspec.Struct)
 
 PAGE = 100  # the most that Razorpay lists at once
+DISPUTE_PAGES_MAX = 10
 THREADS_MAX = 16
 UNDECIDED = {408, 409, 425, 429}
 DENIED = {401, 403}
@@ -182,6 +186,29 @@ class RazorpayGateway:
         except NoDecision:
             return RefundResult(answer=GatewayAnswer.UNKNOWN)
 
+    async def look_up_refund(self, *, reference: str) -> RefundResult:
+        try:
+            return build_refund_result(
+                await self._call(RazorpayRefund, lambda client: client.refund.fetch(reference))
+            )
+        except (NoDecision, _Refused):
+            return RefundResult(answer=GatewayAnswer.UNKNOWN)
+
+    async def find_dispute(self, *, reference: str) -> Dispute | None:
+        """Razorpay lists disputes of all payments, newest first."""
+        try:
+            if (payment := find_captured(await self._payments(reference))) is None:
+                return None
+            for page in range(DISPUTE_PAGES_MAX):
+                found = await self._disputes(page)
+                if (dispute := build_dispute(found.items, payment.id)) is not None:
+                    return dispute
+                if len(found.items) < PAGE:
+                    return None
+        except (NoDecision, _Refused) as silent:
+            raise GatewayDown("razorpay lists no disputes") from silent
+        raise GatewayDown("razorpay lists too many disputes")
+
     async def card_fingerprint(self, method: str) -> str | None:
         return None  # there are no tokens, and cards are seen on Razorpay's page only
 
@@ -268,6 +295,10 @@ class RazorpayGateway:
 
     async def _payments(self, order_id: str) -> list[RazorpayPayment]:
         return (await self._call(RazorpayPaymentList, lambda client: client.order.payments(order_id))).items
+
+    async def _disputes(self, page: int) -> RazorpayDisputeList:
+        parameters = {"count": PAGE, "skip": page * PAGE}
+        return await self._call(RazorpayDisputeList, lambda client: client.dispute.all(parameters))
 
     async def _refund_made(self, key: str, payment: RazorpayPayment) -> RazorpayRefund | None:
         parameters = {"count": PAGE}

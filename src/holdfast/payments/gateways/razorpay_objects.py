@@ -17,7 +17,14 @@ from typing import Any
 
 import msgspec
 
-from holdfast.payments.gateway import Charge, GatewayAnswer, ListedPayment, RefundResult
+from holdfast.payments.gateway import (
+    Charge,
+    Dispute,
+    DisputeState,
+    GatewayAnswer,
+    ListedPayment,
+    RefundResult,
+)
 
 KEY = "holdfast_key"
 REFUND_KEY = "holdfast_refund"
@@ -146,3 +153,38 @@ def build_refund_result(refund: RazorpayRefund) -> RefundResult:
 def is_signed(text: bytes, signature: bytes, secrets: Sequence[str]) -> bool:
     good = [hmac.new(secret.encode(), text, hashlib.sha256).hexdigest().encode() for secret in secrets]
     return any(hmac.compare_digest(one, signature) for one in good)
+
+
+class RazorpayDispute(msgspec.Struct):
+    id: str
+    payment_id: str
+    status: str
+    amount: int
+    currency: str
+    reason_code: str = ""
+
+
+class RazorpayDisputeList(msgspec.Struct):
+    items: list[RazorpayDispute] = []
+
+
+# `closed` ends a dispute without money: a retrieval request or an enquiry.
+DISPUTES = {
+    "open": DisputeState.OPEN,
+    "under_review": DisputeState.OPEN,
+    "won": DisputeState.WON,
+    "lost": DisputeState.LOST,
+}
+
+
+def build_dispute(disputes: Sequence[RazorpayDispute], payment_id: str) -> Dispute | None:
+    for one in disputes:
+        if one.payment_id == payment_id and (state := DISPUTES.get(one.status)) is not None:
+            return Dispute(
+                reference=one.id,
+                state=state,
+                amount_minor=one.amount,
+                currency=one.currency.upper(),
+                reason=one.reason_code,
+            )
+    return None

@@ -19,6 +19,8 @@ from holdfast.payments.gateway import (
     BadWebhook,
     Charge,
     ChargeOrder,
+    Dispute,
+    DisputeState,
     GatewayAnswer,
     GatewayDown,
     ListedPayment,
@@ -59,6 +61,14 @@ class RefundJson(Struct):
     reason: str | None = None
 
 
+class DisputeJson(Struct):
+    id: str
+    state: str
+    amount_minor: int
+    currency: str
+    reason: str
+
+
 class PaymentListJson(Struct):
     payments: list[PaymentJson]
     next: str | None = None
@@ -93,6 +103,7 @@ class SandboxResponse(Struct, frozen=True):
 _payment = msgspec.json.Decoder(PaymentJson).decode
 _payments = msgspec.json.Decoder(PaymentListJson).decode
 _refund = msgspec.json.Decoder(RefundJson).decode
+_dispute = msgspec.json.Decoder(DisputeJson).decode
 _card = msgspec.json.Decoder(CardJson).decode
 _error = msgspec.json.Decoder(ErrorBody).decode
 _webhook = msgspec.json.Decoder(WebhookJson).decode
@@ -191,6 +202,29 @@ class SandboxGateway:
             }:
                 return RefundResult(answer=GatewayAnswer.NO, reason=error.reason or error.code)
         return RefundResult(answer=GatewayAnswer.UNKNOWN)
+
+    async def look_up_refund(self, *, reference: str) -> RefundResult:
+        response = await self._request("GET", f"/v1/refunds/{quote(reference, safe='')}")
+        refund = None if response is None or response.error is not None else _read(_refund, response.body)
+        if refund is None:
+            return RefundResult(answer=GatewayAnswer.UNKNOWN)
+        answer = GatewayAnswer.YES if refund.state == "succeeded" else GatewayAnswer.NO
+        return RefundResult(answer=answer, reference=refund.id, reason=refund.reason)
+
+    async def find_dispute(self, *, reference: str) -> Dispute | None:
+        response = await self._request("GET", f"/v1/payments/{quote(reference, safe='')}/dispute")
+        match response:
+            case SandboxResponse(error=ErrorJson(code="resource_missing")):
+                return None
+            case SandboxResponse(error=None) if found := _read(_dispute, response.body):
+                return Dispute(
+                    reference=found.id,
+                    state=DisputeState(found.state),
+                    amount_minor=found.amount_minor,
+                    currency=found.currency,
+                    reason=found.reason,
+                )
+        raise GatewayDown
 
     async def card_fingerprint(self, method: str) -> str | None:
         response = await self._request("GET", f"/v1/methods/{quote(method, safe='')}")

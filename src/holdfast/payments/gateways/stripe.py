@@ -29,6 +29,7 @@ from holdfast.config import Config
 from holdfast.payments.gateway import (
     Charge,
     ChargeOrder,
+    Dispute,
     GatewayAnswer,
     GatewayDown,
     ListedPayment,
@@ -41,10 +42,12 @@ from holdfast.payments.gateways.stripe_objects import (
     KEY,
     REFUND_KEY,
     Instruments,
+    StripeDispute,
     StripeFailure,
     StripeIntent,
     StripeRefund,
     build_charge,
+    build_dispute,
     build_listed_payment,
     build_refund_result,
     build_refusal,
@@ -142,6 +145,21 @@ class StripeGateway:
             return RefundResult(answer=GatewayAnswer.NO, reason=reason)
         except NoDecision:
             return RefundResult(answer=GatewayAnswer.UNKNOWN)
+
+    async def look_up_refund(self, *, reference: str) -> RefundResult:
+        try:
+            found = await self._call("refund", self._refunds.retrieve_async(reference))
+            return build_refund_result(_read(found, StripeRefund))
+        except (stripe.CardError, stripe.InvalidRequestError, stripe.IdempotencyError, NoDecision):
+            return RefundResult(answer=GatewayAnswer.UNKNOWN)
+
+    async def find_dispute(self, *, reference: str) -> Dispute | None:
+        try:
+            parameters: Any = {"payment_intent": reference, "limit": PAGE}
+            page = await self._call("disputes", self._client.v1.disputes.list_async(parameters))
+            return build_dispute([_read(one, StripeDispute) for one in page.data])
+        except (stripe.CardError, stripe.InvalidRequestError, stripe.IdempotencyError, NoDecision) as silent:
+            raise GatewayDown("stripe lists no disputes") from silent
 
     async def card_fingerprint(self, method: str) -> str | None:
         try:

@@ -11,11 +11,19 @@ An intent's status and what we make of it:
     requires_payment_method   UNKNOWN  the payer's browser may try another card, until it is cancelled
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
-from holdfast.payments.gateway import Charge, GatewayAnswer, ListedPayment, RefundResult
+from holdfast.payments.gateway import (
+    Charge,
+    Dispute,
+    DisputeState,
+    GatewayAnswer,
+    ListedPayment,
+    RefundResult,
+)
 
 KEY = "holdfast_key"  # in an intent's metadata; Stripe copies it to the charge
 REFUND_KEY = "holdfast_refund"  # in a refund's metadata
@@ -171,3 +179,34 @@ def build_refund_result(refund: StripeRefund) -> RefundResult:
     answer = REFUND_ANSWERS.get(refund.status, GatewayAnswer.UNKNOWN)
     reason = "The bank did not take the refund." if answer is GatewayAnswer.NO else None
     return RefundResult(answer=answer, reference=refund.id, reason=reason)
+
+
+class StripeDispute(msgspec.Struct):
+    id: str
+    status: str
+    amount: int
+    currency: str
+    reason: str = ""
+
+
+# A warning (an inquiry) moves no money, nor does a dispute that was prevented: they are not listed here.
+DISPUTES = {
+    "needs_response": DisputeState.OPEN,
+    "under_review": DisputeState.OPEN,
+    "won": DisputeState.WON,
+    "lost": DisputeState.LOST,
+}
+
+
+def build_dispute(disputes: Sequence[StripeDispute]) -> Dispute | None:
+    """The newest one that moves money; Stripe lists the newest first."""
+    for one in disputes:
+        if (state := DISPUTES.get(one.status)) is not None:
+            return Dispute(
+                reference=one.id,
+                state=state,
+                amount_minor=one.amount,
+                currency=one.currency.upper(),
+                reason=one.reason,
+            )
+    return None
