@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -102,6 +103,25 @@ class TestOtherSettings:
 
         assert "holdfast: warning: mail: no mail server" in errors.decode()
         assert 429 in answers
+
+
+async def test_an_operator_makes_the_first_administrator(
+    api: httpx2.AsyncClient, own_engines: dict[str, str], tmp_path: Path
+) -> None:
+    """Without it no one could create a show on an empty database."""
+    email, password = f"{secrets.token_hex(6)}@office.example", "a long enough password"
+    adding = ("account", "add", email, "--role", "organiser", "--name", "Ada", "--data", str(tmp_path))
+
+    added = await run_holdfast(*adding, stdin=password, **own_engines)
+    again = await run_holdfast(*adding, stdin=password, **own_engines)
+    changed = await run_holdfast("account", "role", email, "admin", "--data", str(tmp_path), **own_engines)
+    unknown = await run_holdfast("account", "role", email, "boss", "--data", str(tmp_path), **own_engines)
+    signed_in = await api.post("/api/v1/auth/login", json={"email": email, "password": password})
+
+    assert (added.code, changed.code) == (0, 0), (added, changed)
+    assert_one_sentence(again, email)
+    assert_one_sentence(unknown, "choose from fan, organiser, gate, admin")
+    assert signed_in.json()["account"]["role"] == "admin"
 
 
 class TestTheDemo:

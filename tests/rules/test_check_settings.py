@@ -66,6 +66,7 @@ def test_mail_addresses_and_proxies_are_looked_at(
 
 def test_how_long_data_is_stored_is_listed() -> None:
     assert "notices 90 days" in find("retention").detail
+    assert "HOLDFAST_NOTICES_KEEP_D a number" in find("retention", notices_keep_d=0).fix
 
 
 def test_a_trial_on_embedded_data_needs_neither_mail_nor_a_public_address() -> None:

@@ -32,15 +32,17 @@ async def start_holdfast(*words: str, **env: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "holdfast", *words),
         env={**ours, **env},
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
 
 
-async def run_holdfast(*words: str, **env: str) -> CommandResult:
+async def run_holdfast(*words: str, stdin: str = "", **env: str) -> CommandResult:
     process = await start_holdfast(*words, **env)
+    assert process.stdin is not None
     try:
-        output, errors = await asyncio.wait_for(process.communicate(), 60)
+        output, errors = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
     except TimeoutError:  # a command that should have ended: its children end with it
         process.terminate()
         await process.wait()

@@ -287,6 +287,10 @@ class Accounts:
         row = await self._postgres.fetchrow(Q.account_by_id, account_id)
         return None if row is None else build_account(row)
 
+    async def find_account(self, email: str) -> Account | None:
+        row = await self._postgres.fetchrow(Q.account_by_email, normal_email(email))
+        return None if row is None else build_account(row)
+
     async def ensure_account(self, *, email: str, password: str, name: str, role: Role) -> Account:
         """The account with this password and role, made or brought into line."""
         email = normal_email(email)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 import typer
 
 from holdfast.cli import print_json
+from holdfast.cli.accounts import accounts
 from holdfast.cli.backup import after_restore, backup
 from holdfast.cli.facts import facts
 from holdfast.cli.keys import keys, tickets
@@ -49,15 +50,10 @@ cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
 cli.command()(gate)
-cli.add_typer(keys, name="keys", context_settings={"obj": lambda data, act: _act(data, act)})
-cli.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act: _act(data, act)})
-cli.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})
-cli.add_typer(figures, name="figures", context_settings={"obj": lambda data, act: _act(data, act)})
-cli.add_typer(webhooks, name="webhooks", context_settings={"obj": lambda data, act: _act(data, act)})
-cli.add_typer(notices, name="notices", context_settings={"obj": lambda data, act: _act(data, act)})
-cli.add_typer(refunds, name="refunds", context_settings={"obj": lambda data, act: _act(data, act)})
-cli.add_typer(search, name="search", context_settings={"obj": lambda data, act: _act(data, act)})
-cli.add_typer(show, name="show", context_settings={"obj": lambda data, act: _act(data, act)})
+GROUPS = {"account": accounts, "keys": keys, "tickets": tickets, "facts": facts, "figures": figures}
+GROUPS |= {"webhooks": webhooks, "notices": notices, "refunds": refunds, "search": search, "show": show}
+for _name, _group in GROUPS.items():
+    cli.add_typer(_group, name=_name, context_settings={"obj": lambda data, act: _act(data, act)})
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 Host = Annotated[str, typer.Option(help="Address to listen on.")]

@@ -133,13 +133,18 @@ def _proxies(config: Config) -> Finding:
 
 
 def _retention(config: Config) -> Finding:
-    """Every setting that says how long something is stored."""
-    stored = [
-        f"{field.name.removesuffix(end).replace('_', ' ')} {getattr(config, field.name)} {unit}"
-        for field in fields(config)
-        for end, unit in KEEP_UNITS.items()
-        if field.name.endswith(end)
-    ]
+    """Every setting that says how long something is stored; 0 is permanently."""
+    stored, permanent = [], []
+    for field in fields(config):
+        for end, unit in KEEP_UNITS.items():
+            if field.name.endswith(end):
+                stored.append(
+                    f"{field.name.removesuffix(end).replace('_', ' ')} {getattr(config, field.name)} {unit}"
+                )
+                permanent += [] if getattr(config, field.name) else [f"HOLDFAST_{field.name.upper()}"]
+    if permanent:
+        fix = f"data is stored permanently and grows: give {', '.join(permanent)} a number"
+        return Finding("retention", Severity.WARN, ", ".join(stored), fix)
     return Finding("retention", Severity.OK, ", ".join(stored))
 
 
