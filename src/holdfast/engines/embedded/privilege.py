@@ -3,6 +3,7 @@
 PostgreSQL refuses to run as root. Started by root we give the child an unprivileged user; where that user
 cannot get at the program or the data (a checkout in /root, a private home), the child keeps one capability,
 to pass and read folders that are not its own, instead of our changing the rights of other people's folders.
+It never keeps the capability to write them, and none of its own children can become more than it is.
 """
 
 import ctypes
@@ -19,10 +20,12 @@ from holdfast.engines.errors import OperatorError
 
 PR_SET_PDEATHSIG = 1
 PR_SET_KEEPCAPS = 8
+PR_CAPBSET_DROP = 24
+PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_RAISE = 2
-CAP_DAC_OVERRIDE = 1
 CAP_DAC_READ_SEARCH = 2
+CAPABILITIES_MAX = 64  # 41 today; one that the kernel does not know is an error that changes nothing
 CAPABILITY_VERSION_3 = 0x20080522
 
 # Loaded before any fork: between fork and exec nothing may be imported.
@@ -49,13 +52,13 @@ def unprivileged(program: Path, folder: Path) -> User | None:
             continue
         if entry.pw_uid == 0:
             continue
-        for capability in (None, CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE):
+        for capability in (None, CAP_DAC_READ_SEARCH):
             user = User(name, entry.pw_uid, entry.pw_gid, capability)
             if _reaches(user, program, folder):
                 return user
     raise OperatorError(
         f"started as root, and no unprivileged user can reach {folder} and {program}: run as a normal user, "
-        "or choose a folder others may pass with --data"
+        f"choose a folder others may pass with --data, or `chmod -R o+rX {program.parent.parent}`"
     )
 
 
@@ -76,6 +79,8 @@ def child_setup(user: User | None, death_signal: int) -> Callable[[], None]:
 
 
 def _become(user: User) -> None:
+    if IS_LINUX:
+        _limit_children(user.capability)
     if user.capability is not None:
         LIBC.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([])
@@ -83,6 +88,14 @@ def _become(user: User) -> None:
     os.setuid(user.uid)
     if user.capability is not None:
         _keep_only(user.capability)
+
+
+def _limit_children(capability: int | None) -> None:
+    """Nothing that it starts, a program with the setuid bit included, gets more than this capability."""
+    for one in range(CAPABILITIES_MAX):
+        if one != capability:
+            LIBC.prctl(PR_CAPBSET_DROP, one, 0, 0, 0)
+    LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def _keep_only(capability: int) -> None:
