@@ -45,7 +45,7 @@ from holdfast.checkin.store import CheckIn, CheckInStore
 from holdfast.errors import Invalid
 from holdfast.tickets import NoSuchTicket
 from holdfast.web.caller import Role
-from holdfast.web.responses import answer, query, read
+from holdfast.web.responses import answer, query, read, read_off_loop
 from holdfast.web.routing import RouteTable, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
@@ -155,7 +155,7 @@ async def upload_check_ins(request: Request) -> Response:
     Scans are recorded as they were made. Where two were let in with one ticket, the first by the devices'
     clocks is the first; the other is raised as a conflict. The same `scan_id` is recorded once.
     """
-    body = read(UploadBody, await request.body())
+    body = await read_off_loop(UploadBody, await request.body())
     if any(scan.verdict is Verdict.UNDONE for scan in body.scans):
         raise Invalid(field="scans", detail="An undo needs a network: it cannot be uploaded later.")
     done = await _gate(request).upload(get_caller(request).account_id, body.scans)

@@ -42,7 +42,7 @@ from holdfast.organisers.posters_api import ROUTES as POSTER_ROUTES
 from holdfast.organisers.shows_api import ROUTES as SHOW_ROUTES
 from holdfast.organisers.store import CatalogueEditor, Scope
 from holdfast.web.caller import Role
-from holdfast.web.responses import answer, query, read
+from holdfast.web.responses import answer, query, read, read_off_loop
 from holdfast.web.routing import RouteTable, get_app, get_caller
 
 IMPORT_MEDIA_TYPES = ("text/csv", "application/json")
@@ -174,7 +174,7 @@ async def create_layout(request: Request) -> Response:
 
     With `grows_from`, seats of that layout keep their numbers, so its shows can switch to the new one.
     """
-    body = read(LayoutBody, await request.body())
+    body = await read_off_loop(LayoutBody, await request.body())
     try:
         refuse_unclear_seats(body)
     except LayoutProblem as problem:

@@ -214,17 +214,19 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], bytes_max: in
     announced = headers.get(b"content-length", b"")
     if announced.isdigit() and int(announced) > bytes_max:
         raise BodyTooLarge(limit=bytes_max)
-    body, more = b"", True
+    pieces: list[bytes] = []
+    size, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         piece = message.get("body", b"")
-        body = body + piece if body else piece
-        if len(body) > bytes_max:
+        size += len(piece)
+        if size > bytes_max:
             raise BodyTooLarge(limit=bytes_max)
+        pieces.append(piece)
         more = message.get("more_body", False)
-    return body
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 class ServedElsewhere(Refusal):
