@@ -94,6 +94,24 @@ async def test_a_declined_payment_leaves_the_seats_held_and_the_next_one_is_good
     assert ann.says("Your ticket")
 
 
+async def test_a_card_at_its_limit_is_refunded_and_another_card_is_good(
+    ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
+) -> None:
+    show = await a_show(seats=10, sold_on=Terms(card_seats_max=1))
+    await ann.holds(show, "A-1")
+    await ann.pays(**ANN)
+    path = await eve.holds(show, "A-5")
+
+    await eve.pays(**ANN)
+
+    assert ann.says("Your ticket")
+    assert eve.at == path
+    assert eve.says("This card has reached the limit of tickets per card")
+    assert eve.says("Your money is on its way back")
+    assert eve.says("Your seats are still reserved")
+    assert not eve.says("You haven't been charged")
+
+
 async def test_a_payment_that_the_bank_processes_needs_no_second_try(
     ann: Visitor, a_show: Callable[..., Any]
 ) -> None:

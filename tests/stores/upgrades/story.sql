@@ -72,6 +72,8 @@ BEGIN
     PERFORM count_owners_down('{1,1}', ARRAY[n[1], n[2]], '{1,1}');
     PERFORM settle_refund(1, r.number, r.attempt, r.id, 'done', 'refund' || r.number, NULL, NULL)
        FROM (SELECT * FROM refund ORDER BY number) AS r;
+    PERFORM record_chargeback(1, n[1], 1, 'dp_1', 'open', 1500, 'fraudulent', false);
+    PERFORM take_gateway_looks('sandbox', 1, 20);
     PERFORM block_seats(1, '{7}', 'House seats', 1);
     INSERT INTO seat_block (show_id, number, release_at, hours_before)
     SELECT 1, number, '2099-05-31 17:00Z', 24 FROM booking WHERE state = 'blocked';
