@@ -160,6 +160,34 @@ async def test_the_name_of_a_day_keeps_clear_of_the_edges_of_its_tile(
     assert min(gaps) >= 8
 
 
+async def test_suggestions_use_the_width_of_a_phone(phone: Page, programme: Programme) -> None:
+    await phone.goto("/")
+    await phone.get_by_role("combobox").fill("eleventh")
+
+    option = phone.get_by_role("option").first
+    await expect(option).to_contain_text("The Eleventh Hour Orchestra")
+    box = await phone.get_by_role("listbox").bounding_box()
+    size = phone.viewport_size
+    assert box
+    assert size
+    assert box["width"] >= size["width"] * 0.9
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= size["width"]
+
+
+async def test_a_mistake_in_a_filter_leaves_the_results_in_sight_on_a_phone(
+    phone: Page, programme: Programme
+) -> None:
+    await phone.goto("/find?q=golden+hour&city=&date_from=2090-02-01&date_to=2090-01-01")
+
+    await expect(phone.get_by_role("heading", name="Golden Hour", level=2)).to_be_in_viewport()
+    notice = phone.locator(".find-mistake")
+    await expect(notice).to_contain_text("Until: This is before the first date")
+    await notice.get_by_role("link").click()
+    await expect(phone.locator("#date_to")).to_be_in_viewport()
+    await expect(phone.locator("#date_to-wrong")).to_be_visible()
+
+
 async def test_only_the_last_of_many_questions_is_answered(page: Page, programme: Programme) -> None:
     requested: list[str] = []
     page.on(
@@ -169,6 +197,7 @@ async def test_only_the_last_of_many_questions_is_answered(page: Page, programme
 
     await page.get_by_role("combobox").press_sequentially("golden hour", delay=5)
 
+    await expect(page.get_by_role("option").last).to_have_text("See all results for “golden hour”")
     await expect(page.get_by_role("option")).to_have_count(2)
     assert len(requested) < len("golden hour")
     assert requested[-1].endswith("q=golden+hour")

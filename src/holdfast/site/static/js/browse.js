@@ -31,6 +31,6 @@ for (const button of document.querySelectorAll("button[data-near]")) {
   });
 }
 
-// On a phone the filters are folded away at first, unless one has a mistake; without this script they stand open.
+// On a phone the filters are folded away at first; without this script they stand open.
 const fold = document.querySelector(".filters-fold");
-if (fold && !fold.querySelector("[aria-invalid]") && matchMedia("(max-width: 60rem)").matches) fold.open = false;
+if (fold && matchMedia("(max-width: 60rem)").matches) fold.open = false;
