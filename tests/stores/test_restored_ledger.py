@@ -124,6 +124,7 @@ async def test_a_ledger_that_went_back_is_not_served_before_the_restore_is_compl
         "HOLDFAST_DATABASE_URL": ledger.config.database_url,
         "HOLDFAST_REDIS_URL": ledger.config.redis_url,
         "HOLDFAST_DATA_DIR": ledger.config.data_dir,
+        "HOLDFAST_GATEWAY": "sandbox",
     }
     async with open_app(ledger.config) as app:
         await ledger.dump(dump)
