@@ -42,7 +42,7 @@ class Config:
     waiting_max: int = setting(10_000, "callers waiting for a batch before requests are refused as busy")
     ledger_only_max: int = setting(32, "holds under way at once while Redis is unreachable")
     sale_lock_wait_ms: int = setting(
-        3000, "a hold waits this long for a show that is being rebuilt or changed, then it is refused as busy"
+        3000, "a hold, payment or refund waits this long for a locked show, then it is refused as busy"
     )
     map_fresh_ms: int = setting(100, "minimum pause between two reads of a show's map, per process")
     layout_cache_mb: int = setting(

@@ -132,3 +132,14 @@ async def test_a_forwarded_caller_waits_for_the_second_batch_only() -> None:
 
     assert await asyncio.gather(*(ask(n) for n in range(4))) == [0, 20, 2, 60]
     assert wire.batches == [[10, 30]]
+
+
+async def test_a_result_that_is_an_exception_is_raised_to_its_caller_alone() -> None:
+    async def send(items: Sequence[int]) -> list[int | Exception]:
+        return [ValueError(item) if item == 2 else item for item in items]
+
+    ask: Batcher[int, int] = Batcher(send, batch_max=10, waiting_max=10)
+
+    found = await asyncio.gather(*(ask(n) for n in (1, 2, 3)), return_exceptions=True)
+
+    assert [type(one) for one in found] == [int, ValueError, int]

@@ -1,7 +1,8 @@
 """One show never slows another: a show whose rows are locked makes only its own buyers wait.
 
-Rebuilds, price changes and every other change of a show lock its sale. Holds of all shows share their round
-trips, so without care each of these locks would be felt in the whole house.
+Rebuilds, price changes and every other change of a show lock its sale; an organiser's transaction locks
+bookings. Holds, payments and refunds of all shows share their round trips, so without care each of these
+locks would be felt in the whole house.
 """
 
 import asyncio
@@ -15,12 +16,19 @@ from holdfast.app import App, open_app
 from holdfast.bookings import Booking, OpeningRefused
 from holdfast.config import Config
 from holdfast.errors import Busy
+from holdfast.payments.payment import Payment
+from holdfast.payments.saga import PaymentStep
+from holdfast.payments.store import CapturedPayment
+from holdfast.refunds.refund import RefundDecision
 from tests.support.claim_pool import Pool
+from tests.support.ledger_payments import YES, confirmed, paying, request_for
 from tests.support.own_engines import hold
+from tests.support.paid_bookings import a_refund
 from tests.support.show_fixture import Till, a_till, an_owner, other_ledger
 from tests.support.wait import until
 
 LOCKED = OpeningRefused("locked")
+BOOKINGS = "SELECT 1 FROM booking WHERE show_id = $1 FOR UPDATE"
 
 
 @asynccontextmanager
@@ -109,3 +117,70 @@ async def test_a_show_that_stays_locked_gives_its_place_back_when_it_is_free_aga
     await until(lambda: asyncio.sleep(0, app.holds.locked_shows == 0))
     both = await asyncio.gather(*(hold(app, till.show, an_owner(), 2) for till in (changed, other)))
     assert [booking.seats for booking in both] == [(2,), (2,)]
+
+
+async def paid(app: App, till: Till, seat: int) -> Booking:
+    return await till.booking((await confirmed(app, await paying(app, till.show, seat))).number)
+
+
+async def test_a_refund_does_not_wait_for_the_lock_of_another_show(app: App) -> None:
+    changed, other = await two_tills(app)
+    theirs, ours = await paid(app, changed, 1), await paid(app, other, 1)
+
+    async with locked(changed):
+        waiting = asyncio.ensure_future(app.refund_store.decide(a_refund(theirs)))
+        decided = await app.refund_store.decide(a_refund(ours))
+        assert not waiting.done()
+
+    assert [decided.outcome, (await waiting).outcome] == ["decided", "decided"]
+    assert await changed.taken() == await other.taken() == {}
+    assert await changed.violations() == await other.violations() == []
+
+
+async def test_a_refund_of_a_show_that_stays_locked_is_refused_as_busy(config: Config) -> None:
+    async with open_app(replace(config, sale_lock_wait_ms=50)) as hasty:
+        changed, other = await two_tills(hasty)
+        theirs, ours = await paid(hasty, changed, 1), await paid(hasty, other, 1)
+
+        async with locked(changed):
+            refused, decided = await asyncio.gather(
+                *(hasty.refund_store.decide(a_refund(booking)) for booking in (theirs, ours)),
+                return_exceptions=True,
+            )
+
+        assert isinstance(decided, RefundDecision)
+        assert decided.outcome == "decided"
+        assert isinstance(refused, Busy)
+        assert refused.details["retry_after_s"] == 1
+        assert (await changed.booking(theirs.number)).seats == (1,)
+        assert (await hasty.refund_store.decide(a_refund(theirs))).outcome == "decided"
+
+
+async def test_a_payment_starts_without_waiting_for_a_locked_booking_of_another_show(app: App) -> None:
+    changed, other = await two_tills(app)
+    theirs, ours = await hold(app, changed.show, an_owner(), 1), await hold(app, other.show, an_owner(), 1)
+
+    async with locked(changed, BOOKINGS):
+        waiting = asyncio.ensure_future(app.payments.start(request_for(theirs)))
+        started = await app.payments.start(request_for(ours))
+        assert not waiting.done()
+
+    assert [started.outcome, (await waiting).outcome] == ["charge", "charge"]
+
+
+def captured(payment: Payment) -> CapturedPayment:
+    charge = replace(YES, amount_minor=payment.amount_minor, currency=payment.currency)
+    return CapturedPayment(payment, charge, 100, 50)
+
+
+async def test_a_payment_is_confirmed_without_waiting_for_a_locked_booking_of_another_show(app: App) -> None:
+    changed, other = await two_tills(app)
+    theirs, ours = await paying(app, changed.show, 1), await paying(app, other.show, 1)
+
+    async with locked(changed, BOOKINGS):
+        waiting = asyncio.ensure_future(app.payments.confirm(captured(theirs)))
+        after = await app.payments.confirm(captured(ours))
+        assert not waiting.done()
+
+    assert [after.step, (await waiting).step] == [PaymentStep.PAID, PaymentStep.PAID]
+    assert await changed.violations() == await other.violations() == []

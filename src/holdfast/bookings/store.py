@@ -29,6 +29,7 @@ from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries, Transaction, require_row
+from holdfast.engines.show_batch import send_by_show
 from holdfast.errors import Busy
 
 Q = Queries("holdfast.bookings")
@@ -37,7 +38,6 @@ STATES = {state.value: state for state in BookingState}
 LOCKED = OpeningRefused("locked")
 TRIES_MAX = 4  # of a block that met a deadlock or a hold; nothing of it was committed
 PARSED_AT_ONCE_MAX = 1000  # bookings: about four milliseconds
-SPLIT_AT_ONCE_MAX = 2  # shows of a split batch; more would take the connections of everything else
 UNKNOWN_RETRY_S = 4.0  # how long to retry a batch whose answer was lost
 
 
@@ -47,7 +47,10 @@ class Bookings:
         self._look: Batcher[tuple[int, int], Booking | None] = Batcher(
             self.booking_many, batch_max=batch_max, waiting_max=waiting_max
         )
-        self._splitting = asyncio.Semaphore(SPLIT_AT_ONCE_MAX)
+
+    @property
+    def lock_waits(self) -> asyncio.Semaphore:
+        return self._postgres.lock_waits
 
     async def open_many(self, openings: Sequence[Opening], *, lock_wait_ms: int = 0) -> list[OpeningOutcome]:
         """All seats or none for each opening; a booking is durable before it is returned.
@@ -76,29 +79,12 @@ class Bookings:
 
     async def _open_by_show(self, openings: Sequence[Opening], lock_wait_ms: int) -> list[OpeningOutcome]:
         """All in one statement. If a lock stops it, show by show: only the locked show is refused."""
-        try:
-            return await self._open_once(openings, lock_wait_ms)
-        except AGAIN:
-            # A deadlock or a lock time-out rolled everything back: nothing of it was written.
-            metrics.add("ledger_retries_total")
-        by_show: dict[int, list[int]] = {}
-        for position, opening in enumerate(openings):
-            by_show.setdefault(opening.show_id, []).append(position)
-        outcomes: list[OpeningOutcome] = [LOCKED] * len(openings)
-        if len(by_show) == 1:
-            return outcomes
-
-        async def open_part(positions: list[int]) -> None:
-            async with self._splitting:
-                part = await self._open_by_show([openings[i] for i in positions], lock_wait_ms)
-            for position, outcome in zip(positions, part, strict=True):
-                outcomes[position] = outcome
-
-        found = await asyncio.gather(*map(open_part, by_show.values()), return_exceptions=True)
-        for error in found:
+        found = await send_by_show(openings, lambda part: self._open_once(part, lock_wait_ms))
+        outcomes: list[OpeningOutcome] = [LOCKED if isinstance(one, Exception) else one for one in found]
+        for error in found if LOCKED in outcomes else ():
             if isinstance(error, EngineDown):  # other parts may be committed: a certain "no" would be wrong
                 raise EngineDown("ledger", unknown=True) from error
-            if error is not None:
+            if isinstance(error, Exception) and not isinstance(error, Busy):
                 raise error
         return outcomes
 

@@ -13,6 +13,7 @@ Invariants
 - A caller who gives up does not stop the batch: the others are on it.
 - If `send` raises, exactly the callers of that batch get that exception.
 - A result may be `Onward(item, to)`: the caller is not woken, and waits on for a batch of `to`.
+- A result that is an exception is raised to its caller alone.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ class Onward(Struct, frozen=True, gc=False):
 class Batcher(Generic[Item, Result]):
     def __init__(
         self,
-        send: Callable[[Sequence[Item]], Awaitable[Sequence[Result | Onward]]],
+        send: Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception | Onward]]],
         *,
         batch_max: int,
         waiting_max: int,
@@ -93,5 +94,7 @@ class Batcher(Generic[Item, Result]):
                     continue
                 if isinstance(result, Onward):
                     result.to._join(result.item, place)
+                elif isinstance(result, Exception):
+                    place.set_exception(result)
                 else:
                     place.set_result(result)

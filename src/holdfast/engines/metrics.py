@@ -33,7 +33,7 @@ HELP = {
     "http_answers_total": "answers, by route and status",
     "map_corrections_total": "differences between map and ledger that were settled, by kind",
     "map_updates_missed_total": "updates that Redis did not get; their shows were marked for a rebuild",
-    "locked_shows_total": "times a show was locked, so that its holds had to wait apart from the others",
+    "locked_shows_total": "times a show was locked, so that its buyers had to wait apart from the others",
     "map_rebuilds_total": "maps rebuilt from the ledger, by reason",
     "viewers": "live maps open now",
     "viewers_cut_total": "live maps ended because their viewer did not take the changes",

@@ -55,6 +55,7 @@ LOST = (
     asyncpg.DiskFullError,
     asyncpg.ReadOnlySQLTransactionError,
 )
+LOCK_WAITS_MAX = 2
 AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 
 
@@ -108,6 +109,8 @@ class Postgres:
         self._pool: asyncpg.Pool | None = None
         self._opening = asyncio.Lock()
         self._down_until = 0.0
+        # Statements that may wait for the rows of a locked show, at once: the other connections stay free.
+        self.lock_waits = asyncio.Semaphore(LOCK_WAITS_MAX)
 
     async def open(self) -> None:
         """Connect now; raises EngineDown. Without it the first use connects."""

@@ -1,9 +1,17 @@
 -- name: start
--- Many holds begin to be paid for: functions.sql.
-SELECT * FROM start_payments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+-- Many holds begin to be paid for: functions.sql. The lock wait is limited for this statement alone; the last
+-- argument depends on it, so that it is set before the function runs.
+SELECT started.*
+  FROM set_config('lock_timeout', $13, true) AS lock_wait,
+       start_payments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+                      CASE WHEN lock_wait IS NOT NULL THEN $12::int END) AS started;
 
 -- name: confirm
-SELECT * FROM confirm_payments($1, $2, $3, $4, $5, $6, $7, $8, $9);
+-- The lock wait: as for start.
+SELECT confirmed.*
+  FROM set_config('lock_timeout', $10, true) AS lock_wait,
+       confirm_payments($1, $2, $3, $4, $5, $6, $7, $8,
+                        CASE WHEN lock_wait IS NOT NULL THEN $9::bigint[] END) AS confirmed;
 
 -- name: give_back
 SELECT * FROM decline_payments($1, $2, $3, $4, $5, $6);

@@ -13,6 +13,7 @@ from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries
+from holdfast.engines.show_batch import ShowBatcher
 from holdfast.errors import Busy
 from holdfast.payments.gateway import Charge
 from holdfast.payments.payment import Payment, PaymentRequest
@@ -51,23 +52,38 @@ class CapturedPayment:
     fee_minor: int
     tax_minor: int
 
+    @property
+    def show_id(self) -> int:
+        return self.payment.show_id
+
 
 class PaymentStore:
-    """start() and confirm() for one caller; start_many() and confirm_many() are the batched statements."""
+    """start() and confirm() for one caller; start_many() and confirm_many() are the batched statements.
+
+    `lock_wait_ms` limits the wait for locked rows (0: only by the statement's time-out). Beyond it they raise
+    LockNotAvailableError, and nothing was written.
+    """
 
     def __init__(self, postgres: Postgres, config: Config) -> None:
         self._postgres = postgres
         self._config = config
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
-        self.start: Batcher[PaymentRequest, PaymentStart] = Batcher(self.start_many, **batches)
-        self.confirm: Batcher[CapturedPayment, Payment] = Batcher(self.confirm_many, **batches)
+        by_show: dict[str, Any] = {**batches, "lock_wait_s": config.sale_lock_wait_ms / 1000}
+        self.start: ShowBatcher[PaymentRequest, PaymentStart] = ShowBatcher(
+            self.start_many, postgres.lock_waits, **by_show
+        )
+        self.confirm: ShowBatcher[CapturedPayment, Payment] = ShowBatcher(
+            self.confirm_many, postgres.lock_waits, **by_show
+        )
         self._look: Batcher[tuple[int, int], Payment | None] = Batcher(self.latest_many, **batches)
 
     @property
     def lease_ms(self) -> int:
         return self._config.gateway_timeout_ms + LEASE_SPARE_MS
 
-    async def start_many(self, requests: Sequence[PaymentRequest]) -> list[PaymentStart]:
+    async def start_many(
+        self, requests: Sequence[PaymentRequest], lock_wait_ms: int = 0
+    ) -> list[PaymentStart]:
         """Each booking that can be paid for is PAYING when this returns, and its charge is stored."""
         rows = await self._fetch(
             "start",
@@ -83,6 +99,7 @@ class PaymentStore:
             self._config.gateway,
             self._config.payment_buffer_s,
             self.lease_ms,
+            str(lock_wait_ms),
         )
         metrics.observe("pay_batch_size", len(requests))
         return [
@@ -95,7 +112,7 @@ class PaymentStore:
             for row in rows
         ]
 
-    async def confirm_many(self, captured: Sequence[CapturedPayment]) -> list[Payment]:
+    async def confirm_many(self, captured: Sequence[CapturedPayment], lock_wait_ms: int = 0) -> list[Payment]:
         """PAID, or LATE: its booking was not waiting any more. Idempotent.
 
         Money of another amount or currency changes nothing: the payment is returned as it was.
@@ -109,6 +126,7 @@ class PaymentStore:
             [one.charge.currency for one in captured],
             [one.fee_minor for one in captured],
             [one.tax_minor for one in captured],
+            str(lock_wait_ms),
         )
         metrics.observe("confirm_batch_size", len(captured))
         return [_payment(row) for row in rows]
@@ -193,6 +211,8 @@ class PaymentStore:
             try:
                 with fault_injection.fault_points(f"ledger.{effect}"):
                     return await self._postgres.fetch(getattr(Q, effect), *args)
+            except asyncpg.LockNotAvailableError:
+                raise  # waited long enough: the caller sends it show by show
             except (*AGAIN, asyncpg.UniqueViolationError):
                 metrics.add("ledger_retries_total")
         raise Busy(retry_after_s=1)

@@ -1,7 +1,8 @@
 -- A decision is one transaction in store.py: lock, cases, tickets, decided_before, record, count_…, after.
 
 -- name: lock
-SELECT lock_for_refunds($1, $2);
+-- The lock wait is limited until the end of the transaction.
+SELECT lock_for_refunds($1, $2) FROM set_config('lock_timeout', $3, true);
 
 -- name: cases
 -- The bookings under their locks, each with the payment that confirmed it. A missing one does not exist.

@@ -51,6 +51,10 @@ class RefundRequest(Struct, frozen=True, gc=False, kw_only=True):
     note: str = ""
     actor_id: int | None = None  # None: a rule
 
+    @property
+    def show_id(self) -> int:
+        return self.booking.show_id
+
 
 class Refund(Struct, frozen=True, gc=False, kw_only=True):
     """A row of the ledger, with the fields of its payment that carrying it out needs (refund_detail)."""

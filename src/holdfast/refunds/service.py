@@ -18,6 +18,7 @@ from holdfast.claim import Settlement
 from holdfast.engines import fault_injection
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
+from holdfast.engines.show_batch import OWN_LOCK_WAIT_MS
 from holdfast.errors import Busy
 from holdfast.holds import HoldService
 from holdfast.payments import GatewayAnswer, PaymentStore, RefundResult, SagaRunner
@@ -214,7 +215,7 @@ class RefundService:
                 RefundRequest(booking=one, why="show", note="The show was cancelled.") for one in confirmed
             ]
             with fault_injection.fault_points("refund.decide"):
-                decisions = await self._store.decide_many(requests, due_ms=0)
+                decisions = await self._store.decide_many(requests, OWN_LOCK_WAIT_MS, due_ms=0)
             for booking, decision in zip(confirmed, decisions, strict=True):
                 if decision.outcome == "decided" and decision.booking is not None:
                     done += 1

@@ -13,9 +13,9 @@ import msgspec
 from holdfast.bookings import Booking, BookingState
 from holdfast.claim import Claim
 from holdfast.config import Config
-from holdfast.engines.batch import Batcher
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries, Row, Transaction, require_row
+from holdfast.engines.show_batch import ShowBatcher
 from holdfast.errors import Busy
 from holdfast.refunds.decision import (
     DecidedRefund,
@@ -43,8 +43,12 @@ class RefundStore:
     def __init__(self, postgres: Postgres, config: Config) -> None:
         self._postgres = postgres
         self._config = config
-        self.decide: Batcher[RefundRequest, RefundDecision] = Batcher(
-            self.decide_many, batch_max=config.batch_max, waiting_max=config.waiting_max
+        self.decide: ShowBatcher[RefundRequest, RefundDecision] = ShowBatcher(
+            self.decide_many,
+            postgres.lock_waits,
+            batch_max=config.batch_max,
+            waiting_max=config.waiting_max,
+            lock_wait_s=config.sale_lock_wait_ms / 1000,
         )
 
     @property
@@ -52,15 +56,20 @@ class RefundStore:
         return self._config.gateway_timeout_ms + LEASE_SPARE_MS
 
     async def decide_many(
-        self, requests: Sequence[RefundRequest], due_ms: int | None = None
+        self, requests: Sequence[RefundRequest], lock_wait_ms: int = 0, *, due_ms: int | None = None
     ) -> list[RefundDecision]:
-        """Each is decided by itself. The caller carries it out; `due_ms` leaves that to a job."""
+        """Each is decided by itself. The caller carries it out; `due_ms` leaves that to a job.
+
+        After `lock_wait_ms` (0: the statement's time-out) at a locked row: LockNotAvailableError for all.
+        """
         due = self.lease_ms if due_ms is None else due_ms
         for _ in range(TRIES_MAX):
             try:
                 async with self._postgres.transaction() as tx:
-                    decisions = await self._decide(tx, requests, due)
+                    decisions = await self._decide(tx, requests, lock_wait_ms, due)
                 break
+            except asyncpg.LockNotAvailableError:
+                raise  # waited long enough: the caller sends it show by show
             except (*AGAIN, asyncpg.UniqueViolationError):
                 metrics.add("ledger_retries_total")
         else:
@@ -70,9 +79,9 @@ class RefundStore:
         return decisions
 
     async def _decide(
-        self, tx: Transaction, requests: Sequence[RefundRequest], due_ms: int
+        self, tx: Transaction, requests: Sequence[RefundRequest], lock_wait_ms: int, due_ms: int
     ) -> list[RefundDecision]:
-        found = await decide_in(tx, requests, due_ms)
+        found = await decide_in(tx, requests, lock_wait_ms, due_ms)
         keys = [(request.booking.show_id, request.booking.number) for request in requests]
         after = {
             (row["show_id"], row["number"]): _booking(row)
@@ -238,11 +247,11 @@ AMOUNTS = ("seats_minor", "amount_minor", "fee_minor", "tax_minor")
 
 
 async def decide_in(
-    tx: Transaction, requests: Sequence[RefundRequest], due_ms: int
+    tx: Transaction, requests: Sequence[RefundRequest], lock_wait_ms: int, due_ms: int
 ) -> list[tuple[RefundVerdict, RefundCase | None]]:
     """A verdict per request, in order, with its case as it is after all of them."""
     keys = [(request.booking.show_id, request.booking.number) for request in requests]
-    cases = await _load_cases(tx, sorted(set(keys)))
+    cases = await _load_cases(tx, sorted(set(keys)), lock_wait_ms)
     verdicts: dict[int, RefundVerdict] = {}
     # Bookings in the order of their keys, as they were locked; requests for one booking in the order given.
     for place in sorted(range(len(requests)), key=lambda i: (keys[i], i)):
@@ -253,10 +262,12 @@ async def decide_in(
     return [(verdicts[i], cases.get(keys[i])) for i in range(len(requests))]
 
 
-async def _load_cases(tx: Transaction, keys: Sequence[BookingKey]) -> dict[BookingKey, RefundCase]:
+async def _load_cases(
+    tx: Transaction, keys: Sequence[BookingKey], lock_wait_ms: int
+) -> dict[BookingKey, RefundCase]:
     """Every read comes after the locks: what is loaded stays true until the commit."""
     arrays = [key[0] for key in keys], [key[1] for key in keys]
-    await tx.execute(Q.lock, *arrays)
+    await tx.execute(Q.lock, *arrays, str(lock_wait_ms))
     rows = {(row["show_id"], row["number"]): row for row in await tx.fetch(Q.cases, *arrays)}
     cases = {key: _case(row) for key, row in rows.items()}
     for row in await tx.fetch(Q.tickets, *arrays):

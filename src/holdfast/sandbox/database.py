@@ -219,9 +219,7 @@ class SandboxDatabase:
 
     async def write(self, change: Callable[[DatabaseWriter], Result]) -> Result:
         """What `change` returned, once it is on the disk. It may raise Refused, having written nothing."""
-        result: Result | SandboxRefusal = await self._batcher(change)
-        if isinstance(result, SandboxRefusal):
-            raise result
+        result: Result = await self._batcher(change)
         return result
 
     async def _write_many(self, changes: Sequence[Callable[[DatabaseWriter], Any]]) -> list[Any]:
