@@ -170,3 +170,15 @@ async def test_completing_a_restore_distrusts_everything_outside_of_the_ledger(
     assert (before["map_stale"], after["map_stale"]) == (False, True)
     assert after["epoch"] > before["epoch"] + 1000
     assert after["name"] != before["name"]
+
+
+async def test_processes_that_share_a_data_folder_raise_the_mark_at_once(
+    ledger: RestorableLedger,
+) -> None:
+    """Web workers and jobs of one machine: none fails, and none takes another's beat for a restore."""
+    async with open_app(ledger.config) as app:
+        marks = [build_ledger_mark(app) for _ in range(8)]
+        for _ in range(5):
+            await asyncio.gather(*(mark.beat() for mark in marks))
+
+        assert await gone_back(app, ledger, Path(ledger.config.data_dir)) is None

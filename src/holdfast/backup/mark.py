@@ -8,6 +8,7 @@ Stored beats are read before the ledger's: a beat is stored after its commit, so
 smaller by a race alone.
 """
 
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,7 +111,7 @@ def read_file(folder: Path, ledger_id: str) -> int:
 
 def write_file(folder: Path, ledger_id: str, beat: int) -> None:
     if folder.is_dir():
-        draft = _file(folder, f"{ledger_id}.draft")
+        draft = _file(folder, f"{ledger_id}.{os.getpid()}.draft")  # its own: processes share the folder
         draft.write_text(str(beat))
         draft.rename(_file(folder, ledger_id))
 
