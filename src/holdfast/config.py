@@ -132,6 +132,12 @@ class Config:
 
     # the web
     body_bytes_max: int = setting(65_536, "a longer request body is refused")
+    head_bytes_max: int = setting(65_536, "a longer request line with its headers is refused")
+    head_timeout_s: int = setting(10, "a connection whose request head is not complete by then is closed")
+    connections_max: int = setting(20_000, "open connections per process; further ones are refused")
+    connections_per_address_max: int = setting(
+        1000, "of them per address; 0: no limit. trusted_proxies are exempt"
+    )
     request_timeout_s: int = setting(10, "time limit of a request; then it is refused with Retry-After")
     slow_request_ms: int = setting(1000, "a request that takes longer is logged")
     access_log: int = setting(0, "1: log every request, not only the slow ones")

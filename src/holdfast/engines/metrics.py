@@ -30,6 +30,7 @@ HELP = {
     "open_batch_size": "callers that travelled together to the ledger",
     "open_batch_seconds": "time of a batch of bookings in the ledger",
     "http_seconds": "time from request to answer, by route",
+    "connections_refused_total": "connections refused before a request was read, by status",
     "http_answers_total": "answers, by route and status",
     "map_corrections_total": "differences between map and ledger that were settled, by kind",
     "map_updates_missed_total": "updates that Redis did not get; their shows were marked for a rebuild",

@@ -132,6 +132,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     from holdfast.engines.metrics import metrics
     from holdfast.site.templates_env import warm_up
     from holdfast.web import log
+    from holdfast.web.connections import limited_http
 
     served = parse_only(only, SERVED)
     application = asgi_app(config, only=served)
@@ -158,7 +159,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
         uvicorn.Config(
             application,
             loop="uvloop",
-            http="httptools",
+            http=limited_http(config),
             ws="none",
             log_config=None,
             access_log=False,
