@@ -36,6 +36,7 @@ from holdfast.notifications.notice import (
 from holdfast.notifications.render import (
     ComposedMessage,
     MailHeaders,
+    SeatName,
     build_mail,
     build_message_id,
     compose_message,
@@ -189,6 +190,19 @@ class TestWords:
         contents = replace(SAMPLE, seats=SAMPLE.seats[:count])
 
         assert compose_message(NoticeKind.TICKETS, contents, locale, load_templates()).subject == subject
+
+    @pytest.mark.parametrize(
+        ("locale", "name"),
+        [("en", "standing"), ("de", "Stehplatz"), ("hi", "खड़े होकर")],
+    )
+    def test_a_place_to_stand_has_no_number(self, locale: str, name: str) -> None:
+        contents = replace(SAMPLE, seats=[SeatName("Gallery", "", "7171")], stubs=[])
+
+        letter = compose_message(NoticeKind.TICKETS, contents, locale, load_templates())
+
+        text = render_text(letter, load_templates())
+        assert f"Gallery, {name}" in text
+        assert "7171" not in text
 
     def test_a_language_we_do_not_write_is_english(self) -> None:
         assert compose_message(NoticeKind.TICKETS, SAMPLE, "tlh", load_templates()).locale == "en"

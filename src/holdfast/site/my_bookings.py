@@ -1,6 +1,6 @@
 """/my: every booking and ticket of an account or browser, and the worker that stores it for offline use."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from holdfast.site.booking_view import DisplayState, display_state_of
 from holdfast.site.cookies import get_session
 from holdfast.site.load_booking import build_shown_ticket
 from holdfast.site.pages import SECURITY_HEADERS, render_page
+from holdfast.site.show_view import split_standing
 from holdfast.site.templates_env import assets_version, static_files
 from holdfast.web.routing import RouteTable, get_app
 
@@ -36,6 +37,7 @@ class ListedBooking:
     reference: str
     display_state: DisplayState
     seats: list[str]
+    places: Mapping[str, int]  # tickets of standing areas
     amount_minor: int
     currency: str
     show: Any  # a row of show_detail
@@ -111,12 +113,14 @@ async def _received_tickets(app: "App", session: Session) -> list[Any]:
 
 async def _listed_booking(app: "App", booking: Booking, show: Any, now: datetime) -> ListedBooking:
     layout = (await app.catalogue.show_on_sale(booking.show_id)).layout
+    seats, places = split_standing(layout, booking.seats)
     left_ms = int((booking.expires_at - now).total_seconds() * 1000)
     return ListedBooking(
         path=f"/bookings/{public_id(booking.show_id, booking.number)}",
         reference=reference(booking.show_id, booking.number),
         display_state=display_state_of(booking.state, left_ms),
-        seats=[layout.labels[seat] for seat in booking.seats],
+        seats=seats,
+        places=places,
         amount_minor=booking.amount_minor,
         currency=booking.currency,
         show=show,

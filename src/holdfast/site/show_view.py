@@ -225,9 +225,13 @@ def price_alternatives(show: ShowOnSale, groups: Sequence[Sequence[str]]) -> lis
     ]
 
 
-def ticket_names(layout: Layout, seats: Sequence[int], l10n: Localiser) -> list[str]:
-    """Labels of seats; of standing areas how many tickets, because fans know no numbers of places."""
+def split_standing(layout: Layout, seats: Sequence[int]) -> tuple[list[str], Counter[str]]:
+    """Labels of seats, and how many tickets of each standing area: fans know no numbers of places."""
     places = Counter(area.name for area in layout.areas for seat in seats if seat in area.seats)
     seated = [seat for seat in seats if not any(seat in area.seats for area in layout.areas)]
-    standing = [l10n.t("seats.map_place", count=count, area=area) for area, count in places.items()]
-    return [layout.labels[seat] for seat in seated] + standing
+    return [layout.labels[seat] for seat in seated], places
+
+
+def ticket_names(layout: Layout, seats: Sequence[int], l10n: Localiser) -> list[str]:
+    labels, places = split_standing(layout, seats)
+    return labels + [l10n.t("seats.map_place", count=count, area=area) for area, count in places.items()]
