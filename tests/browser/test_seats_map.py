@@ -151,7 +151,7 @@ async def test_the_map_ends_above_the_fold_with_a_notice_too(house: Office, newc
     await expect(page.locator("#mine")).to_be_visible()
 
     await page.wait_for_function(
-        "document.getElementById('map').getBoundingClientRect().bottom <= innerHeight"
+        "() => document.getElementById('map').getBoundingClientRect().bottom <= innerHeight"
     )
 
 

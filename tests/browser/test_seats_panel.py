@@ -66,7 +66,7 @@ async def test_one_button_is_loud_and_always_in_sight(house: Office, newcomer: N
 
     (rival,) = await house.fans(1)
     await rival.holds(show, "B-5")
-    await expect(page.locator("#selection .notice")).to_contain_text("B-5 was just taken")
+    await expect(page.locator("#selection .notice")).to_contain_text("No longer available: B-5")
     await expect(button).to_be_in_viewport(ratio=1)
 
     while await picked(page).count():
@@ -84,7 +84,7 @@ async def test_a_lost_seat_is_replaced_and_announced(house: Office, page: Page) 
     await rival.holds(show, "B-5")
 
     notice = page.locator("#selection .notice")
-    await expect(notice).to_contain_text("B-5 was just taken. We've selected B-3, B-4 for you instead.")
+    await expect(notice).to_contain_text("No longer available: B-5. We've selected B-3, B-4 for you instead.")
     await expect_announcement(page, "We've selected B-3, B-4")
     await expect(page.locator("[data-hold]")).to_have_text("Reserve 2 seats")
     await expect(picked(page)).to_have_count(2)
@@ -101,5 +101,5 @@ async def test_where_nothing_similar_is_left_the_rest_of_a_choice_stays(house: O
 
     await rival.holds(show, "A-1")
 
-    await expect(page.locator("#selection .notice")).to_have_text("A-1 was just taken.")
+    await expect(page.locator("#selection .notice")).to_have_text("No longer available: A-1.")
     await expect(page.locator("[data-hold]")).to_have_text("Reserve 1 seat")

@@ -24,7 +24,8 @@ export class Look {
     this.gone = this.isDark ? "#6d655a" : "#b5aa9a";
     this.body = style.getPropertyValue("--body");
     this.colours = this.categories;
-    if (this.forced.matches) {
+    this.isForced = this.forced.matches; // reading it may cost a layout: once, not for every part
+    if (this.isForced) {
       Object.assign(this, {
         paper: "Canvas", card: "Canvas", sunk: "Canvas", ink: "CanvasText", soft: "CanvasText",
         line: "CanvasText", red: "Highlight", good: "Highlight", gone: "GrayText",
@@ -32,7 +33,7 @@ export class Look {
       this.colours = this.categories.map(() => "LinkText");
     }
     this.texts = this.colours.map((colour) => textOn(colour));
-    if (this.forced.matches) this.texts = this.colours.map(() => "Canvas");
+    if (this.isForced) this.texts = this.colours.map(() => "Canvas");
   }
 
   /** "free", "held" (in another basket) or "gone". */

@@ -162,18 +162,18 @@ export class CanvasPainter extends Seats {
   drawPart(part) {
     const { ink, look, drawn, l10n } = this;
     const alpha = 0.3 + 0.7 * Math.sqrt(part.free / part.total);
-    const fill = look.forced.matches ? look.card : part.free ? mixed(look.colours[part.category], look.card, alpha) : look.sunk;
+    const fill = look.isForced ? look.card : part.free ? mixed(look.colours[part.category], look.card, alpha) : look.sunk;
     this.trace(part.outline);
     ink.fillStyle = fill;
     ink.fill();
     ink.lineWidth = (part === this.chosenPart ? 4 : 1.25) / drawn.scale;
-    ink.strokeStyle = part === this.chosenPart ? look.ink : part.free && !look.forced.matches ? look.card : look.line;
+    ink.strokeStyle = part === this.chosenPart ? look.ink : part.free && !look.isForced ? look.card : look.line;
     ink.stroke();
     const name = l10n.partName(part), [x, y, thick] = middle(part.outline);
     const wide = (part.box[2] - part.box[0]) * drawn.scale, high = thick * drawn.scale;
     const room = { wide, high, area: part.area * drawn.scale ** 2 }, fit = fitName(name, room);
     if (!fit) return;
-    const colour = look.forced.matches ? look.ink : !part.free ? look.soft : textOn(fill);
+    const colour = look.isForced ? look.ink : !part.free ? look.soft : textOn(fill);
     const isRoomy = wide > 74 && high > 46 && room.area > 5400;
     this.write(name, x, y, { ...fit, colour, weight: 800, down: isRoomy ? -14 : 0 });
     if (!isRoomy) return;

@@ -26,7 +26,7 @@ export function fitName(name, { wide, high, area }) {
   const sizeIn = (along, across) =>
     Math.min(NAME_PX.most, (along * share) / (letters + 0.4), across * share * 0.8);
   const level = sizeIn(wide, high), turned = sizeIn(high, wide), isTurned = level < NAME_PX.least;
-  const px = isTurned ? turned : level;
+  const px = Math.floor(isTurned ? turned : level); // whole sizes: a canvas is slow with many fonts
   return px >= NAME_PX.least ? { px, isTurned } : null;
 }
 

@@ -17,9 +17,9 @@ export class SelectionPanel {
       if (this.button.getAttribute("aria-disabled") !== "true") held();
     });
     this.line.addEventListener("click", () => this.open(!element.classList.contains("is-open")));
-    // What has focus is scrolled clear of the tray: seats.css.
-    const root = document.documentElement;
-    new ResizeObserver(() => root.style.setProperty("--tray", `${element.offsetHeight}px`)).observe(element);
+    // What has focus is never under the tray.
+    const { style } = document.documentElement;
+    new ResizeObserver(() => (style.scrollPaddingBottom = `${element.offsetHeight + 12}px`)).observe(element);
   }
 
   open(isOpen) {

@@ -26,9 +26,6 @@ async function begin() {
   const element = byId("map");
   if (!element) return;
   if (byId("list")) byId("list").hidden = true;
-  const fitting = new ResizeObserver(() => requestAnimationFrame(fitMap));
-  for (const each of [document.body, document.querySelector(".side")]) if (each) fitting.observe(each);
-  fitMap();
   live = new Live(data, { changed, trouble, grown: () => location.reload() });
   const isSmall = data.seats <= data.svgMax, opening = patiently(() => live.open());
   const [sent, { SvgPainter, CanvasPainter }] = await patiently(() => Promise.all([
@@ -41,6 +38,7 @@ async function begin() {
     painter.redraw();
     minimap?.draw();
   });
+  fitMap();
   gesture = new Gesture(element, roomy(layout.bounds), painting, { tapped, hovered, settled, pitch: layout.pitch });
   const seat = async () => {
     await opening;
@@ -99,6 +97,8 @@ async function furnish() {
   standing = new Standing(layout, l10n, { added: (area) => selection.choosePart(area, false), counted: setQuantity });
   edges = new Edges(byId("edges"), layout);
   tip = new Tip(byId("tip"), gesture, selection, (each) => grid.left(each));
+  const fitting = new ResizeObserver(() => requestAnimationFrame(fitMap));
+  for (const each of [document.body, document.querySelector(".side")]) if (each) fitting.observe(each);
   live.follow();
   listen();
   shown();
@@ -126,9 +126,10 @@ const roomy = ([left, top, right, bottom]) => {
 
 /** On a wide screen the map and the choice end above the fold, whatever is above them: seats.css. */
 function fitMap() {
-  const side = document.querySelector(".side"), { style } = document.documentElement;
-  style.setProperty("--above", `${Math.round(byId("map").getBoundingClientRect().top + scrollY)}px`);
-  if (side) style.setProperty("--side-end", `${Math.round(side.getBoundingClientRect().bottom + scrollY)}px`);
+  const map = byId("map"), side = document.querySelector(".side");
+  const above = map.getBoundingClientRect().top, below = side?.getBoundingClientRect().bottom;
+  map.style.setProperty("--above", `${Math.round(above + scrollY)}px`);
+  if (side) byId("selection").style.setProperty("--side-end", `${Math.round(below + scrollY)}px`);
 }
 
 /** The painter, with everything that follows it. */
