@@ -30,6 +30,7 @@ import holdfast.site.account
 import holdfast.site.after_purchase
 import holdfast.site.booking_page
 import holdfast.site.browse
+import holdfast.site.held_forms
 import holdfast.site.my_bookings
 import holdfast.site.pages
 import holdfast.site.payment
@@ -134,6 +135,7 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.site.payment.ROUTES,
     *holdfast.site.after_purchase.ROUTES,
     *holdfast.site.refund_page.ROUTES,
+    *holdfast.site.held_forms.ROUTES,
     *holdfast.site.my_bookings.ROUTES,
     *holdfast.site.account.ROUTES,
 )

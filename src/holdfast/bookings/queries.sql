@@ -11,6 +11,10 @@ SELECT opened.*
 -- name: confirm_free
 SELECT * FROM confirm_free($1, $2, $3);
 
+-- name: merge
+SELECT *, (extract(epoch FROM expires_at - now()) * 1000)::int AS left_ms
+  FROM merge_holds($1, $2, $3, $4, $5, $6);
+
 -- name: booking_of_request
 SELECT *, state = 'held' AND expires_at <= now() AS has_lapsed
   FROM booking

@@ -190,11 +190,16 @@ class Bookings:
         row = await self._postgres.fetchrow(Q.confirm_free, booking.show_id, booking.number, booking.fence)
         return _parse_booking(row) if row else None
 
+    async def merge(self, to: Booking, added: Booking, *, life_max_s: int) -> tuple[Booking, int] | None:
+        """`to` with the seats of both, and its time left in ms; None: one of them is not held any more."""
+        keys = (to.show_id, to.number, to.fence, added.number, added.fence)
+        row = await self._postgres.fetchrow(Q.merge, *keys, life_max_s)
+        return (_parse_booking(row), row["left_ms"]) if row else None
+
     async def extension_ms(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> int | None:
         """What the hold would have left if it were extended now; None: it is not held any more."""
-        row = await self._postgres.fetchrow(
-            Q.extension, booking.show_id, booking.number, booking.owner_id, ttl_s * 1000, life_max_s
-        )
+        key = (booking.show_id, booking.number, booking.owner_id)
+        row = await self._postgres.fetchrow(Q.extension, *key, ttl_s * 1000, life_max_s)
         return int(row["left_ms"]) if row else None
 
     async def extend(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> Booking | None:

@@ -14,6 +14,7 @@ from holdfast.holds.errors import (
     TooManyBlocks,
 )
 from holdfast.holds.free_tickets import confirm_free
+from holdfast.holds.merging import can_merge, merge_holds
 from holdfast.holds.orphans import check_orphans
 from holdfast.holds.redis import HoldScripts
 from holdfast.holds.request import (
@@ -61,6 +62,7 @@ __all__ = [
     "SoldOut",
     "StandingPlaces",
     "TooManyBlocks",
+    "can_merge",
     "check_orphans",
     "compute_body_hash",
     "compute_claim_id",
@@ -68,5 +70,6 @@ __all__ = [
     "differences",
     "find_best",
     "find_runs",
+    "merge_holds",
     "parse_selection",
 ]

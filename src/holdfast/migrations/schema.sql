@@ -1235,6 +1235,46 @@ CREATE FUNCTION matching_shows(p_city text, p_venues bigint[], p_date_from date,
        AND ends_at > now();
 $$;
 
+CREATE FUNCTION merge_holds(p_show bigint, p_to bigint, p_to_fence bigint, p_from bigint, p_from_fence bigint, p_life_max_s integer) RETURNS SETOF booking
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_to   booking;
+    v_from booking;
+BEGIN
+    PERFORM FROM booking
+      WHERE show_id = p_show AND number IN (p_to, p_from)
+      ORDER BY number
+        FOR UPDATE;
+    SELECT * INTO v_to FROM booking
+     WHERE show_id = p_show AND number = p_to AND fence = p_to_fence
+       AND state = 'held' AND expires_at > now();
+    SELECT * INTO v_from FROM booking
+     WHERE show_id = p_show AND number = p_from AND fence = p_from_fence
+       AND state = 'held' AND expires_at > now();
+    IF v_to.number IS NULL OR v_from.number IS NULL OR v_to.owner_id <> v_from.owner_id
+       OR v_to.revision <> v_from.revision THEN
+        RETURN;
+    END IF;
+    -- Facts that no consumer has read yet are about the seats of that moment.
+    PERFORM freeze_booking_facts(p_show, p_to, jsonb_build_object(
+        'seats', v_to.seats, 'prices_minor', v_to.prices_minor, 'amount_minor', v_to.amount_minor));
+    UPDATE booking SET state = 'cancelled' WHERE show_id = p_show AND number = p_from;
+    PERFORM record_moves(ARRAY[p_show], ARRAY[p_from], 'cancel', 0);
+    UPDATE taken_seat SET number = p_to
+     WHERE show_id = p_show AND seat = ANY (v_from.seats) AND number = p_from;
+    UPDATE booking
+       SET seats = joined.seats, prices_minor = joined.prices,
+           amount_minor = v_to.amount_minor + v_from.amount_minor,
+           expires_at = greatest(expires_at, least(v_from.expires_at,
+                                                   opened_at + p_life_max_s * interval '1 s'))
+      FROM (SELECT array_agg(seat ORDER BY seat) AS seats, array_agg(price ORDER BY seat) AS prices
+              FROM unnest(v_to.seats || v_from.seats, v_to.prices_minor || v_from.prices_minor)
+                AS a (seat, price)) AS joined
+     WHERE show_id = p_show AND number = p_to;
+    RETURN QUERY SELECT * FROM booking WHERE show_id = p_show AND number = p_to;
+END $$;
+
 CREATE FUNCTION new_number() RETURNS bigint
     LANGUAGE sql
     AS $$

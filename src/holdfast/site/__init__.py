@@ -6,7 +6,7 @@ scripts send the same form. Nothing is loaded from other hosts, and no inline sc
 cookies.py        session cookie, language, same origin     i18n.py      texts, money and dates by locale
 templates_env.py  templates, catalogues, static files      pages.py     renders pages, reads forms, sessions
 browse.py, search_page.py, show_page.py                    browsing, searching, choosing seats
-booking_page.py, payment.py                                one booking: checkout, payment
+booking_page.py, payment.py, held_forms.py                 one booking: checkout, payment, two holds
 after_purchase.py, refund_page.py                          tickets, transfers, refunds
 my_bookings.py, account.py, crawlers.py                    all bookings; sign-in; robots, sitemap, JSON-LD
 """

@@ -47,6 +47,9 @@ NOTICE_KINDS = {
     "taken_back": "good",
     "reduced": "good",
     "returned": "good",
+    "merged": "good",
+    "swapped": "good",
+    "amount_changed": "warn",
     "still_calling_off": "warn",
 }
 RETRY_AFTER_S = 2  # when an engine is away

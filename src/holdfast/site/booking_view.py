@@ -135,6 +135,16 @@ class PaymentEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherHold:
+    """Another hold of the same buyer in the same show."""
+
+    booking_id: str
+    seats: list[str]
+    expires_at: datetime
+    can_merge: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BookingView:
     page: BookingPage
     occasion: TicketShow
@@ -145,6 +155,7 @@ class BookingView:
     now: datetime  # the ledger's
     payment_history: Sequence[PaymentEvent] = ()
     tickets: Sequence[ShownTicket] = ()
+    other_holds: Sequence[OtherHold] = ()
 
     @property
     def path(self) -> str:

@@ -5,14 +5,25 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking, BookingState, NoSuchBooking, booking_page, from_public_id
-from holdfast.site.booking_view import BookedSeat, BookingView, PaymentEvent, ShownTicket
+from holdfast.bookings import (
+    Booking,
+    BookingState,
+    NoSuchBooking,
+    booking_page,
+    from_public_id,
+    public_id,
+)
+from holdfast.catalogue import ShowOnSale
+from holdfast.holds import can_merge
+from holdfast.site.booking_view import BookedSeat, BookingView, OtherHold, PaymentEvent, ShownTicket
 from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, build_printed_ticket, svg_url
 
 if TYPE_CHECKING:
     from holdfast.app import App
 
 
+LATEST_MAX = 30  # latest bookings searched for other holds
+NUMBER_MAX = 2**62
 HAS_TICKETS = (BookingState.CONFIRMED, BookingState.REFUNDED)
 ENDED = {"paid", "declined", "called_off", "expired"}
 
@@ -36,7 +47,7 @@ async def load_booking_view(
     payment = await app.payments.latest(booking.show_id, booking.number) if booking.amount_minor else None
     refunds = (await app.refunds.shown_many([booking]))[0] if payment is not None else []
     page = booking_page(booking, show, terms, refunds)
-    has_tickets = booking.state in HAS_TICKETS
+    has_tickets, is_held = booking.state in HAS_TICKETS, booking.state is BookingState.HELD
     return BookingView(
         page=page,
         occasion=await app.tickets.recent_occasion(booking.show_id),
@@ -50,7 +61,32 @@ async def load_booking_view(
         now=now or await app.refund_store.ledger_now(),
         payment_history=await _payment_history(app, booking) if payment is not None else (),
         tickets=await _tickets(app, transfer_sender(session, booking), booking) if has_tickets else (),
+        other_holds=await _other_holds(app, session, booking, show) if is_held else (),
     )
+
+
+async def _other_holds(
+    app: "App", session: Session, booking: Booking, show: ShowOnSale
+) -> Sequence[OtherHold]:
+    """A buyer who went back and held again shall not pay twice without noticing."""
+    found = [
+        one
+        for owner_id in session.owner_ids
+        for one in await app.bookings.bookings_of(owner_id, before=NUMBER_MAX, limit=LATEST_MAX)
+    ]
+    return [
+        OtherHold(
+            booking_id=public_id(one.show_id, one.number),
+            seats=[show.layout.labels[seat] for seat in one.seats],
+            expires_at=one.expires_at,
+            can_merge=can_merge(booking, one, show),
+        )
+        for one in found
+        if one.show_id == booking.show_id
+        and one.number != booking.number
+        and one.state is BookingState.HELD
+        and one.expires_at > session.seen_at
+    ]
 
 
 def transfer_sender(session: Session, booking: Booking) -> Giver:

@@ -92,6 +92,9 @@ class DetailsForm(Struct):
 
 class PayForm(Struct):
     attempt: Annotated[int, Meta(ge=1, le=ATTEMPTS_MAX)] = 1
+    amount_minor: Annotated[int, Meta(ge=0, le=2**53)] | None = (
+        None  # on the button: seats may have been added
+    )
     name: Typed = ""
     email: Typed = ""
 
@@ -159,10 +162,16 @@ async def post_pay(request: Request) -> Response:
     async def act(session: Session, booking: Booking) -> str:
         if session.is_guest:
             await _store_guest_contact(request, session, data.name, data.email)
+        if data.amount_minor not in (None, booking.amount_minor):
+            return booking_path(booking, "amount_changed")
         if not booking.amount_minor:
             return booking_path(await confirm_free(get_app(request).holds, booking))
         started = await get_app(request).saga_runner.pay(_payment_request(request, booking, data.attempt))
-        return _next_page(request, booking, _started_payment(started))
+        payment = _started_payment(started)
+        if payment is not None and data.amount_minor not in (None, payment.amount_minor):
+            # Seats were added between the check above and the start of the payment: first show the new total.
+            return booking_path(booking, "amount_changed")
+        return _next_page(request, booking, payment)
 
     return await handle_form(request, act, {"name": data.name, "email": data.email})
 
