@@ -101,6 +101,37 @@ async def test_a_map_that_differs_from_the_ledger_is_found(till: Till) -> None:
     assert await found(till) == ["map_equals_ledger"]
 
 
+# What a broken program, or a person with redis-cli, could do to a map.
+BROKEN_MAPS = {
+    "states of a wrong type": (("DEL", "units"), ("RPUSH", "units", "A")),
+    "states that are missing": (("DEL", "units"),),
+    "claims of a wrong type": (("DEL", "ends"), ("SET", "ends", "x")),
+    "a claim without seats": (("ZADD", "ends", 9e15, "claim|7|"),),
+    "an epoch that is not a number": (("HSET", "meta", "epoch", "x"),),
+    "a header of a wrong type": (("DEL", "meta"), ("SET", "meta", "x")),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN_MAPS)
+async def test_a_broken_map_is_a_violation_and_does_not_stop_the_audit(till: Till, how: str) -> None:
+    differing = await a_till(till.app, 10)
+    await hold(till.app, differing.show, an_owner(), 3)
+    await till.app.redis.call("SETRANGE", f"units:{{{differing.show}}}", 3, "A")
+    for command, key, *args in BROKEN_MAPS[how]:
+        await till.app.redis.call(command, f"{key}:{{{till.show}}}", *args)
+
+    report = await audit(till.postgres, till.ledger, till.app.claims)
+
+    (broken,) = [violation.what for violation in report.violations if violation.show_id == till.show]
+    assert broken.startswith("the map in Redis is broken: ")
+    assert broken.endswith(f"; run `holdfast rebuild {till.show}`")
+    assert _of(differing, report) == ["map_equals_ledger"], "and the maps after it are compared"
+    for one in (till, differing):
+        await one.ledger.mark_map_stale(one.show)
+        await one.app.seatmap.rebuild(one.show, "test")
+    assert await found(till) == await found(differing) == []
+
+
 async def test_a_difference_that_disappears_by_itself_is_not_reported(till: Till) -> None:
     """A claim whose row is on its way: only what is still there at the second look counts."""
     units = f"units:{{{till.show}}}"

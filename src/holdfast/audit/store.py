@@ -8,13 +8,16 @@ import asyncio
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
+
 from holdfast.audit.report import CHECK as GATEWAY_CHECK
 from holdfast.audit.report import OurPayment, Report, TheirPayment, Violation, disagreements, unknown_payments
 from holdfast.bookings import Bookings
 from holdfast.claim import Claims, PoolMap
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres, Queries
-from holdfast.holds import MapDifference, differences
+from holdfast.holds import differences
 from holdfast.payments import Charge, Gateway, GatewayAnswer, parse_payment_key
 
 Q = Queries("holdfast.audit")
@@ -75,17 +78,22 @@ async def _map_violations(postgres: Postgres, bookings: Bookings, claims: Claims
         for show_id in [show_id for show_id, seen in found.items() if seen]:
             found[show_id] &= await _differences(show_id, bookings, claims)
     return [
-        Violation("map_equals_ledger", show_id, str(difference))
+        Violation("map_equals_ledger", show_id, difference)
         for show_id, seen in found.items()
-        for difference in sorted(seen, key=str)
+        for difference in sorted(seen)
     ]
 
 
-async def _differences(show_id: int, bookings: Bookings, claims: Claims) -> set[MapDifference]:
-    pool = await claims.read(show_id, with_claims=True)
-    if not isinstance(pool, PoolMap):
-        return set()
-    return set(differences(pool, await bookings.live_bookings(show_id)))
+async def _differences(show_id: int, bookings: Bookings, claims: Claims) -> set[str]:
+    try:
+        pool = await claims.read(show_id, with_claims=True)
+        if not isinstance(pool, PoolMap):
+            return set()
+        return {str(one) for one in differences(pool, await bookings.live_bookings(show_id))}
+    except (EngineDown, asyncpg.PostgresError):
+        raise
+    except Exception as error:  # a key of another type, or text that is not a claim: this show alone
+        return {f"the map in Redis is broken: {error}; run `holdfast rebuild {show_id}`"}
 
 
 # Each with what it allows, in seconds, where it is about time.

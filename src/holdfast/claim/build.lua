@@ -13,7 +13,9 @@
 -- Durations come in, never instants: the two engines' clocks may differ.
 
 local epoch = tonumber(ARGV[2])
-local before = tonumber(redis.call("HGET", KEYS[4], "epoch") or 0)
+-- A broken header (another type of key, no number) counts as none: the map is replaced all the same.
+local found = redis.pcall("HGET", KEYS[4], "epoch")
+local before = type(found) == "string" and tonumber(found) or 0
 if before >= epoch then return 0 end
 
 local time = redis.call("TIME")

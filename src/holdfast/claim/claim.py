@@ -23,8 +23,11 @@ class Claim(Struct, frozen=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> "Claim":
-        claim_id, owner, units = text.split("|")
-        return cls(claim_id, int(owner), tuple(map(int, units.split(","))))
+        try:
+            claim_id, owner, units = text.split("|")
+            return cls(claim_id, int(owner), tuple(map(int, units.split(","))))
+        except ValueError:
+            raise ValueError(f"'{text}' is not a claim") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,8 @@ class Claims:
             extra = "claims" if with_claims else ""
             reply = await link.script(READ, pool_keys(pool_id), (link.run_id, known, extra))
         match reply:
+            case [b"map", _, _, None, *_]:
+                raise ValueError("the states of its units are missing")
             case [b"map", epoch, version, units, flat]:
                 pairs = zip(flat[::2], flat[1::2], strict=True)
                 claims = {name.decode(): float(end) for name, end in pairs if name != PLACEHOLDER}
@@ -91,10 +93,16 @@ class Claims:
         raise AssertionError(f"read.lua returned {reply!r}")
 
     async def epoch(self, pool_id: int) -> tuple[int, bool]:
-        """The epoch of the map (0: none), and whether this run of the Redis server wrote it."""
-        async with self._redis.lease() as link:
-            epoch, run_id = await link.call("HMGET", pool_keys(pool_id)[3], "epoch", "run_id")
-            return int(epoch or 0), run_id is not None and run_id.decode() == link.run_id
+        """The epoch of the map (0: none, or broken), and whether this run of the Redis server wrote it."""
+        try:
+            async with self._redis.lease() as link:
+                epoch, run_id = await link.call("HMGET", pool_keys(pool_id)[3], "epoch", "run_id")
+                return int(epoch or 0), run_id is not None and run_id.decode() == link.run_id
+        except (
+            ResponseError,
+            ValueError,
+        ):  # a header of another type, or without a number: build replaces it
+            return 0, False
 
     async def build(self, pool_id: int, plan: Blueprint) -> bool:
         """Replace the map. False: Redis has one of this epoch or a later one, and it stays."""
