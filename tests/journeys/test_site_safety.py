@@ -37,6 +37,8 @@ FORMS: dict[str, dict[str, Any]] = {
     "/bookings/{booking}/transfer": {"ticket": "x", "email": "eve@evil.example"},
     "/bookings/{booking}/take-back": {"ticket": "x"},
     "/bookings/{booking}/cancel": {},
+    "/bookings/{booking}/merge": {"other": "x"},
+    "/bookings/{booking}/swap": {"other": "x"},
     GATEWAY_RETURN_PATH: {},
 }
 CHANGED = "SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} AS t"
