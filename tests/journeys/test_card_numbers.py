@@ -46,8 +46,9 @@ async def account_per_role(app: App, api: httpx2.AsyncClient) -> dict[Role | Non
     return known
 
 
-def test_only_layouts_are_not_looked_through() -> None:
+def test_only_layouts_and_pictures_are_not_searched() -> None:
     assert {route.path for route in ROUTES if route.long_numbers} == {
+        "/admin/events/{event:int}/poster",
         "/admin/layouts",
         "/admin/layouts/import",
     }
