@@ -76,7 +76,7 @@ async def test_one_that_was_given_away_shows_nothing_any_more(phone: Page, house
     given = await fan.post(f"/tickets/{ticket['ticket_id']}/transfer", {"email": "bob@example.com"})
 
     assert given.status_code == 200, given.text
-    await expect(phone.get_by_text("This ticket was given away")).to_be_visible(timeout=ASKS_WITHIN_MS)
+    await expect(phone.get_by_text("This ticket was transferred")).to_be_visible(timeout=ASKS_WITHIN_MS)
     await expect(phone.locator("#qr img")).to_have_count(0)
 
 

@@ -19,6 +19,7 @@ from holdfast.web.caller import Role
 from holdfast.web.card_number import has_card_number
 from holdfast.web.routing import Route
 from tests.support import shows as cast
+from tests.support.browser_session import LIKE_A_BROWSER
 from tests.support.cli_process import free_port
 from tests.support.shows import Fan, problem
 from tests.support.wait import until
@@ -114,6 +115,21 @@ async def a_server(config: Config, log: Path) -> AsyncIterator[str]:
             if process.returncode is None:
                 process.send_signal(signal.SIGTERM)
             await process.wait()
+
+
+@pytest.mark.parametrize(
+    ("name", "email", "is_refused"),
+    [("4242 4242 4242 4242", "ann@example.org", True), ("Ann Otter", "4242424242424242@example.org", False)],
+)
+async def test_forms_are_searched_as_they_were_typed(
+    api: httpx2.AsyncClient, name: str, email: str, is_refused: bool
+) -> None:
+    form = {"name": name, "email": email, "password": ""}
+
+    answer = await api.post("/sign-up", data=form, headers=LIKE_A_BROWSER)
+
+    assert answer.status_code == 422
+    assert ("Card numbers are not taken here" in answer.text) == is_refused
 
 
 async def test_the_log_contains_no_card_number(

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -28,7 +29,7 @@ async def secure(config: Config) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 def person() -> dict[str, str]:
-    name = f"cookie{next(_numbers)}-{id(_numbers)}"
+    name = f"cookie{next(_numbers)}{uuid4().hex}"  # digits alone could be those of a card
     return {"name": name, "email": f"{name}@example.org", "password": "a long enough password"}
 
 

@@ -17,7 +17,7 @@ def is_full(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("--full", default=False))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def stage() -> AsyncIterator[Office]:
     """Two web workers and the jobs, for all storms that need nothing else."""
     async with office() as opened:
