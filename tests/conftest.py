@@ -30,6 +30,8 @@ from tests.support.wait import until
 GATEWAY_SECRET = "whsec_of_the_tests"
 HERE = Path(__file__).parent
 LONG = {HERE / "browser", HERE / "storms"}
+# Storms that judge outcomes only. The others also measure time, or count on their own time-outs.
+UNHURRIED = {"test_crash_points", "test_door", "test_door_forgeries", "test_door_races", "test_retries"}
 # No time limit per example: a busy machine is not a failure, and speed is measured in bench/.
 hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
@@ -40,6 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Which tests one process of a parallel run takes together; the longest of these groups begin first."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
+        if HERE / "storms" in item.path.parents and item.path.stem not in UNHURRIED:
+            item.add_marker("alone")
     items.sort(key=_is_short)
 
 

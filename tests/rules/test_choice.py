@@ -8,13 +8,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.demo.halls import concert_hall, village_cinema
-from holdfast.holds.alternatives import alternatives, places
+from holdfast.holds.alternatives import alternatives, find_alternatives, places
 from holdfast.holds.choice import BestAvailable, explain_choice, find_best
 from holdfast.holds.orphans import check_orphans, find_orphans
 from holdfast.holds.request import Orphan
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
 from holdfast.layouts.costs import Prefer, compute_seat_costs
+from holdfast.seatmap import Snapshot
+from tests.support.shows import a_layout
 
 FEW = settings(max_examples=40)
 FLOOR = AreaBody("Floor", 6, [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)], "1")
@@ -324,3 +326,9 @@ def test_standing_places_are_assigned_in_order() -> None:
         "best available is about seats"
     )
     assert alternatives(layout, b"HH" + b"A" * 6, (0, 1)) == []
+
+
+def test_a_group_that_was_lost_and_came_free_again_has_no_alternatives() -> None:
+    layout = a_layout(10)
+
+    assert find_alternatives(Snapshot(1, 1, b"A" * 10, layout), (), ()) == []

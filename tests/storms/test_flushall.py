@@ -2,12 +2,8 @@
 
 import time
 
-import pytest
-
 from tests.support.box_office import Office
 from tests.support.storm_shows import a_programme, assert_promises_hold, first_sale_after, on_sale
-
-pytestmark = pytest.mark.alone  # it measures how long something takes
 
 TIMES = 4
 

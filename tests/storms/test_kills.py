@@ -18,8 +18,6 @@ from tests.support.storm_shows import (
 )
 from tests.support.wait import until
 
-pytestmark = pytest.mark.alone  # it measures how long something takes
-
 SELLS_AGAIN_WITHIN_S = 10.0
 AWAY_S = 4.0
 KILLS, KILLS_FULL = 2, 10

@@ -5,13 +5,9 @@ import time
 from dataclasses import dataclass
 from statistics import median
 
-import pytest
-
 from tests.support.box_office import Office, jobs, office
 from tests.support.shows import API, Fan
 from tests.support.wait import until
-
-pytestmark = pytest.mark.alone  # it measures how long something takes
 
 TTL_S = 2.0
 LATE_S = 0.3

@@ -1,13 +1,9 @@
 """Every buyer wants the same 200 seats (R1, R3)."""
 
-import pytest
-
 from tests.support.box_office import Office
 from tests.support.promise_check import lost, seats_taken
 from tests.support.shows import a_layout
 from tests.support.storm_requests import every_seat, neighbours
-
-pytestmark = pytest.mark.alone  # it measures how long something takes
 
 SEATS = 200
 CONNECTIONS = 500

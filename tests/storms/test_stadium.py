@@ -2,16 +2,12 @@
 
 import time
 
-import pytest
-
 from holdfast.demo.halls import stadium
 from holdfast.layouts import Layout
 from tests.support.box_office import Office
 from tests.support.promise_check import lost, seats_taken
 from tests.support.shows import API, a_layout
 from tests.support.storm_requests import best
-
-pytestmark = pytest.mark.alone  # it measures how long something takes
 
 CONNECTIONS = 200
 REBUILT_WITHIN_S = 2.0  # with a plan made for a show of one booking it was 38

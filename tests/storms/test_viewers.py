@@ -25,8 +25,6 @@ from tests.support.watched_show import (
     version_and_map,
 )
 
-pytestmark = pytest.mark.alone  # it measures how long something takes
-
 KILLS, KILLS_FULL = 2, 100
 EQUAL_WITHIN_S = 5.0
 STOPS_WITHIN_S = 15.0  # half of what a worker is given, with its start

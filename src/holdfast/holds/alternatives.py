@@ -151,7 +151,7 @@ def find_alternatives(
     snapshot: Snapshot, seats: tuple[int, ...], taken: tuple[int, ...]
 ) -> list[tuple[int, ...]]:
     """Of this map; `taken` was refused a moment ago, and is never offered, even if the map is older."""
-    if snapshot.free < len(seats):
+    if not seats or snapshot.free < len(seats):  # none: what was lost to a rival came free in the meantime
         return []
     states, key = snapshot.states, seats
     if any(states[seat] == FREE for seat in taken if seat < len(states)):
