@@ -21,11 +21,13 @@ from tests.support.wait import until
 @asynccontextmanager
 async def a_valkey(folder: Path, *options: str) -> AsyncIterator[str]:
     """The address of a Valkey with these options, which `holds_facts` can ask."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    with socket.socket() as probe, socket.socket() as other:
+        for one in (probe, other):
+            one.bind(("127.0.0.1", 0))
+        port, bus = probe.getsockname()[1], other.getsockname()[1]
     settings = folder / "valkey.conf"
-    settings.write_text(f"port {port}\nbind 127.0.0.1\nsave ''\ndir {folder}\n")
+    # The port of a cluster's bus is 10 000 above the other, which may be above all ports, unless it is given.
+    settings.write_text(f"port {port}\nbind 127.0.0.1\nsave ''\ndir {folder}\ncluster-port {bus}\n")
     process = await asyncio.create_subprocess_exec(
         str(find_valkey().path), str(settings), *options, stdout=asyncio.subprocess.DEVNULL
     )
