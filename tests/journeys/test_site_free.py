@@ -6,21 +6,10 @@ from typing import Any
 from holdfast.app import App
 from holdfast.claim import Settlement
 from holdfast.pricing import Terms
-from tests.support.browser_session import ANN, Visitor, booking_key
+from tests.support.browser_session import ANN, Visitor, booking_key, state_of
 from tests.support.wait import until
 
 HOLD_ENDS = "UPDATE booking SET expires_at = now() - interval '1 s' WHERE show_id = $1 AND number = $2"
-
-
-async def state_of(app: App, path: str) -> str:
-    booking = await app.bookings.booking(*booking_key(path))
-    assert booking is not None
-    return booking.state
-
-
-async def has_states(visitor: Visitor, show: int, states: str) -> bool:
-    found = (await visitor.client.get(f"/api/v1/shows/{show}/seats")).json()["states"]
-    return bool(found == states)
 
 
 async def test_a_guest_gives_an_address_before_free_tickets_are_booked(
@@ -45,7 +34,7 @@ async def test_a_guest_gives_an_address_before_free_tickets_are_booked(
     assert ann.says("Your 2 tickets")
     assert ann.says("Sent to ann@example.org.")
     assert ann.text.count('class="qr"') == 2
-    await until(lambda: has_states(ann, show, "BB" + "A" * 8))  # a map may be a moment old
+    await until(lambda: ann.sees_states(show, "BB" + "A" * 8))
 
 
 async def test_free_tickets_can_be_booked_while_they_are_held_and_not_later(

@@ -5,22 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.app import App
-from tests.support.browser_session import ANN, Visitor, booking_key
+from tests.support.browser_session import ANN, Visitor, booking_key, state_of
 from tests.support.paid_bookings import violations
 from tests.support.wait import until
 
 CHARGES = "SELECT sum(amount_minor) FROM payment WHERE show_id = $1"
-
-
-async def state_of(app: App, path: str) -> str:
-    booking = await app.bookings.booking(*booking_key(path))
-    assert booking is not None
-    return booking.state
-
-
-async def shows(ann: Visitor, show: int, states: str) -> bool:
-    """Whether the map shows these states; a snapshot may be cached for a moment."""
-    return bool((await ann.client.get(f"/api/v1/shows/{show}/seats")).json()["states"] == states)
 
 
 async def test_two_holds_of_a_show_are_paid_for_together(
@@ -36,12 +25,12 @@ async def test_two_holds_of_a_show_are_paid_for_together(
     assert ann.says("Pay €45")
     assert not ann.says("You also have")
     assert await state_of(app, second) == "cancelled"
-    await until(lambda: shows(ann, show, "HHAAHAAAAA"))
+    await until(lambda: ann.sees_states(show, "HHAAHAAAAA"))
     assert await violations(app, show) == []
     await ann.pays(**ANN)
     assert ann.says("Your 3 tickets")
     assert await app.postgres.fetchval(CHARGES, show) == 4500
-    await until(lambda: shows(ann, show, "BBAABAAAAA"))
+    await until(lambda: ann.sees_states(show, "BBAABAAAAA"))
     assert await violations(app, show) == []
 
 
@@ -70,7 +59,7 @@ async def test_the_other_hold_is_released_in_one_step(
     assert ann.at == second
     assert ann.says("Released. You keep the seats below.")
     assert await state_of(app, first) == "cancelled"
-    await until(lambda: shows(ann, show, "AAAAHAAAAA"))
+    await until(lambda: ann.sees_states(show, "AAAAHAAAAA"))
 
 
 async def test_a_hold_that_is_being_paid_for_is_not_added_to(

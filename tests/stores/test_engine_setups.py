@@ -15,7 +15,7 @@ from holdfast.engines.migrate import plan
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.startup_checks import connect, holds_facts
 from tests.fakes.pgbouncer import pgbouncer
-from tests.support.wait import until
+from tests.support.wait import is_listening, until
 
 
 @asynccontextmanager
@@ -32,16 +32,8 @@ async def a_valkey(folder: Path, *options: str) -> AsyncIterator[str]:
         str(find_valkey().path), str(settings), *options, stdout=asyncio.subprocess.DEVNULL
     )
 
-    async def answers() -> bool:
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            return False
-        writer.close()
-        return True
-
     try:
-        await until(answers)
+        await until(lambda: is_listening(port))
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         process.terminate()

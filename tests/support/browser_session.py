@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx2
 
-from holdfast.app import asgi_app
+from holdfast.app import App, asgi_app
 from holdfast.bookings import from_public_id
 from holdfast.config import Config
 from holdfast.web.asgi import Application
@@ -26,6 +26,13 @@ REDIRECTS_MAX = 5
 def booking_key(path: str) -> tuple[int, int]:
     """Show and number of the booking with this page."""
     return from_public_id(path.split("/")[2])
+
+
+async def state_of(app: App, path: str) -> str:
+    """Of the booking with this page, as the ledger has it."""
+    booking = await app.bookings.booking(*booking_key(path))
+    assert booking is not None
+    return booking.state
 
 
 @dataclass
@@ -97,6 +104,10 @@ class Visitor:
                 back = urlsplit(answer.headers["Location"])
         assert f"{back.scheme}://{back.netloc}" == SITE
         return await self.goes(back.path)
+
+    async def sees_states(self, show: int, states: str) -> bool:
+        """Whether the map has these states; a snapshot may be cached for a moment."""
+        return bool((await self.client.get(f"/api/v1/shows/{show}/seats")).json()["states"] == states)
 
     def says(self, sentence: str) -> bool:
         return sentence in " ".join(unescape(self.text).split())

@@ -16,7 +16,7 @@ from holdfast.engines.bus import Bus, BusPlace, Message
 from holdfast.engines.buses import open_bus
 from holdfast.engines.embedded.binaries import find_valkey
 from holdfast.engines.embedded.privilege import child_setup
-from tests.support.wait import until
+from tests.support.wait import is_listening, until
 
 ROOT = Path(__file__).parents[2]
 NATS = Path(sys.executable).parent / "nats-server"
@@ -96,12 +96,7 @@ class Server:
     async def answers(self) -> bool:
         assert self.process is not None
         assert self.process.returncode is None, f"{self.name} has ended: {self.process.returncode}"
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        except OSError:
-            return False
-        writer.close()
-        return True
+        return await is_listening(self.port)
 
 
 class ValkeyServer(Server):

@@ -14,7 +14,7 @@ import httpx2
 import uvicorn
 
 from holdfast.web.asgi import Application
-from tests.support.wait import until
+from tests.support.wait import is_listening, until
 from tools.nginx import NginxSetup
 
 MethodAndPath = tuple[str, str]  # method and path with its query
@@ -73,21 +73,12 @@ async def fronted(folder: Path, app: str, **how: Any) -> AsyncIterator[httpx2.As
             trust.load_verify_locations(front.certificate[0])
         many = httpx2.Limits(max_connections=None)
         async with httpx2.AsyncClient(base_url=url, verify=trust, timeout=20, limits=many) as client:
-            await until(lambda: _listens(front.port))
+            await until(lambda: is_listening(front.port))
             yield client
     finally:
         if process.returncode is None:
             process.terminate()
         await process.wait()
-
-
-async def _listens(port: int) -> bool:
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return False
-    writer.close()
-    return True
 
 
 async def raw(port: int, sent: bytes, source: str = "127.0.0.1") -> bytes:

@@ -1,4 +1,4 @@
-"""Waits for a condition, with a time limit."""
+"""Waits for a condition, with a time limit, and conditions that many tests wait for."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,3 +10,13 @@ async def until(is_so: Callable[[], Awaitable[bool]], *, within_s: float = 30.0)
             if await is_so():
                 return
             await asyncio.sleep(0.01)
+
+
+async def is_listening(port: int) -> bool:
+    """Does a server of this machine accept connections there?"""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True

@@ -22,7 +22,7 @@ LUA = re.compile(r"\bredis\.p?call\(")
 def pretence(modules: Iterable[Module]) -> Iterator[str]:
     """Tests that mock, patch or skip: they pass without having looked."""
     for module in modules:
-        for source, _ in module.imports():
+        for source, _ in module.imports:
             if source in MOCKS:
                 yield f"{short(module.path)} imports {source}"
         for node in module.nodes:
@@ -35,7 +35,7 @@ def pretence(modules: Iterable[Module]) -> Iterator[str]:
 def imports_from_tests(modules: Iterable[Module]) -> Iterator[str]:
     """Helpers shared by tests live in tests/support, so that a test module can be renamed or split freely."""
     for module in modules:
-        for source, name in module.imports():
+        for source, name in module.imports:
             if any(part.startswith("test_") for part in (*source.split("."), name)):
                 yield f"{short(module.path)} imports {name or 'all'} from {source}: move it to tests/support"
 

@@ -58,7 +58,7 @@ def inner(source: str) -> str | None:
 
 def edges(module: Module, modules: dict[str, Module]) -> Iterator[str]:
     """Our modules that it imports, by name."""
-    for source, name in module.imports():
+    for source, name in module.imports:
         target = inner(source)
         if target is not None:
             part = f"{target}.{name}".removeprefix(".")
@@ -68,7 +68,7 @@ def edges(module: Module, modules: dict[str, Module]) -> Iterator[str]:
 def handed_on(front: str, name: str, modules: dict[str, Module]) -> str | None:
     """The module that a front takes `name` from, if it does: then the name is the front's to give."""
     if (module := modules.get(front)) is not None and module.is_package:
-        for source, given in module.imports():
+        for source, given in module.imports:
             if given == name and inner(source) is not None:
                 return inner(source)
     return None
@@ -88,7 +88,7 @@ def pure_modules_with_io(modules: dict[str, Module]) -> Iterator[str]:
     for module in modules.values():
         if not is_pure(module) or module.is_package:
             continue
-        for source, name in module.imports():
+        for source, name in module.imports:
             if inner(source) is not None:
                 target = modules.get(origin(source, name, modules))
                 if target is None or target.is_package or is_shared(target):

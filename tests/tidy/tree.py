@@ -70,15 +70,12 @@ class Module:
             if isinstance(node, Function):
                 yield node
 
+    @cached_property
     def imports(self) -> tuple[tuple[str, str], ...]:
         """(module, name) of every import that runs; name is "" for `import module`.
 
         Relative ones are spelt out; those under TYPE_CHECKING are left out: they connect types only.
         """
-        return self._imports
-
-    @cached_property
-    def _imports(self) -> tuple[tuple[str, str], ...]:
         return tuple(self._read_imports())
 
     def _read_imports(self) -> Iterator[tuple[str, str]]:
