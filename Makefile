@@ -22,8 +22,10 @@ test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/store
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not alone"
-	$(BIN)/python -m pytest -m alone
+	@failed=0; set -x; \
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not alone" || failed=1; \
+	$(BIN)/python -m pytest -m alone || failed=1; \
+	exit $$failed
 endif
 
 storm: $(DEV)  ## the storms of the tests at their whole size, with their figures: minutes

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.app import App
 from tests.support.organiser import Organiser, Stage, a_stage, an_event, show_of, sign_in_organiser
-from tests.support.searchable_events import add_show, index_event
+from tests.support.searchable_events import a_word, add_show, index_event
 from tests.support.shows import API, Fan, problem
 from tests.support.wait import until
 
@@ -200,7 +200,7 @@ async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added
 async def test_suggestions_match_the_typed_text(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    word = "".join(random.choices("bcdfgklmnprst", k=12))
+    word = a_word()
     show = await add_show(app, organiser, stage, title=f"The {word.title()} Affair", people=["Zora Quill"])
     await organiser.send("PATCH", f"/venues/{stage.venue_id}", {"name": f"{word.title()} Rooms"})
     await index_event(app, show["event_id"])
@@ -219,7 +219,7 @@ async def test_suggestions_match_the_typed_text(
 async def test_suggestions_forgive_what_search_forgives(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    word = "".join(random.choices("bcdfgklmnprst", k=12))
+    word = a_word()
     show = await add_show(app, organiser, stage, title=f"Quiet {word}")
     await organiser.send("PATCH", f"/venues/{stage.venue_id}", {"name": f"{word[::-1]} Rooms"})
     await index_event(app, show["event_id"])
@@ -239,7 +239,7 @@ async def test_suggestions_forgive_what_search_forgives(
 async def test_a_suggested_event_has_the_day_of_its_next_show(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    word = "".join(random.choices("bcdfgklmnprst", k=12))
+    word = a_word()
     half_past_midnight = datetime.fromisoformat("2031-05-01T00:30:00+05:30")  # April in UTC
     show = await add_show(app, organiser, stage, at=half_past_midnight, title=word)
     later = show_of(stage, event_id=show["event_id"], starts_at="2031-06-01T20:00:00+05:30")

@@ -1,6 +1,5 @@
 """R2: the search page without scripts: words, filters as links and forms, pages, other places."""
 
-import random
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,12 +9,7 @@ import pytest
 from holdfast.app import App
 from tests.support.html_page import city_cookie, opens
 from tests.support.organiser import Organiser, Stage, a_stage, an_event, show_of
-from tests.support.searchable_events import add_show, index_event
-
-
-def a_word() -> str:
-    """A word that no other test uses and that is near to no other word."""
-    return "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=16))
+from tests.support.searchable_events import a_word, add_show, index_event
 
 
 async def test_a_misspelt_search_offers_a_correction_that_finds_results(

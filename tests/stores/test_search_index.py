@@ -1,7 +1,6 @@
 """The index follows the catalogue and the sale: facts mark changes, and a job writes them soon after."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,16 +22,12 @@ from holdfast.search.jobs import KINDS, SearchConsumer
 from holdfast.search.query import EventSearchQuery, parse_search
 from tests.support.fact_recorder import FactRecorder, relayed, turns_are_free
 from tests.support.own_engines import hold
+from tests.support.searchable_events import a_word
 from tests.support.show_fixture import an_owner
 from tests.support.shows import a_layout
 
 AShow = Callable[..., Any]
 ADMIN = Scope(0, is_admin=True)
-
-
-def a_word() -> str:
-    """A word that no other test uses and that is near to no other word."""
-    return "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=16))
 
 
 def hearing(app: App) -> Callable[[Fact], Awaitable[None]]:

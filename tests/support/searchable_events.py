@@ -1,10 +1,16 @@
 """Events that are in the search index at once, without a worker."""
 
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from holdfast.app import App
 from tests.support.organiser import Organiser, Stage, an_event, show_of
+
+
+def a_word() -> str:
+    """A word that no other test uses, near to no other word. No letter comes twice: every slip changes it."""
+    return "".join(random.sample("bcdfghjklmnpqrtvwxyz", k=16))
 
 
 async def add_show(
