@@ -23,7 +23,7 @@ ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	@failed=0; set -x; \
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not alone" || failed=1; \
+	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m "not alone" || failed=1; \
 	$(BIN)/python -m pytest -m alone || failed=1; \
 	exit $$failed
 endif

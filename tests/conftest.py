@@ -14,6 +14,8 @@ import httpx2
 import hypothesis
 import pytest
 import uvicorn
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling, Scheduling
 
 from holdfast.app import App, asgi_app, open_app
 from holdfast.config import Config
@@ -29,7 +31,7 @@ from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
 HERE = Path(__file__).parent
-LONG = {HERE / "browser", HERE / "storms"}
+LONG = {"browser", "storms"}  # folders whose tests share a box office of several processes, or a browser
 # Storms that judge outcomes only. The others also measure time, or count on their own time-outs.
 UNHURRIED = {"test_crash_points", "test_door", "test_door_forgeries", "test_door_races", "test_retries"}
 # No time limit per example: a busy machine is not a failure, and speed is measured in bench/.
@@ -37,27 +39,33 @@ hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
 
 
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """One process of a parallel run takes a whole group: what the tests of a group share is set up once.
+
+    Not xdist's own groups (`--dist loadgroup`): they have no effect with this version of pytest.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        folder = path.split("/")[1]
+        return folder if folder in LONG else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which tests one process of a parallel run takes together; the longest of these groups begin first."""
+    """The longest groups begin first; storms that another test would disturb run alone."""
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
         if HERE / "storms" in item.path.parents and item.path.stem not in UNHURRIED:
             item.add_marker("alone")
     items.sort(key=_is_short)
 
 
-def _group(item: pytest.Item) -> str:
-    """A file; but tests that share a box office of several processes, or a browser, share a group."""
-    if HERE / "browser" in item.path.parents:
-        return "browser"
-    if HERE / "storms" in item.path.parents and "stage" in getattr(item, "fixturenames", ()):
-        return "stage"
-    return str(item.path.relative_to(HERE))
-
-
 def _is_short(item: pytest.Item) -> bool:
-    return not LONG & set(item.path.parents)
+    return item.path.relative_to(HERE).parts[0] not in LONG
 
 
 @pytest.fixture(scope="session")
