@@ -27,6 +27,7 @@ from bench.mail import measure_mail
 from bench.maps import measure_maps
 from bench.pages import measure_pages
 from bench.postgres_batches import measure_bookings
+from bench.pressure import measure_pressure
 from bench.purchases import measure_purchases
 from bench.redis_claims import measure_claims
 from bench.results_files import print_figures, print_hold_cpu, write_figures
@@ -49,6 +50,7 @@ PARTS = {
     "bookings": Part(measure_bookings),
     "claims": Part(measure_claims, ("redis-benchmark",)),
     "isolation": Part(measure_isolation),
+    "pressure": Part(measure_pressure),
     "growth": Part(measure_growth),
     "purchases": Part(measure_purchases),
     "facts": Part(measure_facts),

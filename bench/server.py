@@ -21,6 +21,7 @@ from holdfast.holds import HoldBody
 from holdfast.runtime.workers import rarely_collect
 from holdfast.site.templates_env import warm_up
 from holdfast.web.caller import Role
+from holdfast.web.connections import limited_http
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import Route
 
@@ -73,7 +74,7 @@ def main() -> None:
     settings = uvicorn.Config(
         asgi_app(config, BARE),
         loop="uvloop",
-        http="httptools",
+        http=limited_http(config),
         access_log=False,
         log_level="warning",
         backlog=4096,

@@ -12,7 +12,15 @@ from collections.abc import Sequence
 import msgspec
 import structlog
 
-from holdfast.bookings import Booking, BookingState, HoldGone, NoSuchBooking, RefundShown, WrongMove
+from holdfast.bookings import (
+    Booking,
+    BookingState,
+    HoldGone,
+    NoSuchBooking,
+    RefundShown,
+    WrongMove,
+    public_id,
+)
 from holdfast.catalogue import Catalogue, ShowOnSale
 from holdfast.claim import Settlement
 from holdfast.engines import fault_injection
@@ -148,9 +156,8 @@ class RefundService:
         if decision.outcome != "decided":
             return decision
         assert decision.booking is not None
-        log.info(
-            "refund decided", why=request.why, show_id=request.booking.show_id, number=request.booking.number
-        )
+        shown = public_id(request.booking.show_id, request.booking.number)
+        log.info("refund decided", why=request.why, booking=shown)
         if parts := _parts(request.booking, decision.booking):
             await self._holds.update_map(request.booking.show_id, *parts)
         if decision.refund is None or decision.refund.state is not RefundState.REQUESTED:
