@@ -32,6 +32,7 @@ from tests.support.wait import until
 GATEWAY_SECRET = "whsec_of_the_tests"
 HERE = Path(__file__).parent
 LONG = {"browser", "storms"}  # folders whose tests share a box office of several processes, or a browser
+HALF = "test_r"  # their files before and after this are two groups
 # Storms that judge outcomes only. The others also measure time, or count on their own time-outs.
 UNHURRIED = {"test_crash_points", "test_door", "test_door_forgeries", "test_door_races", "test_retries"}
 # No time limit per example: a busy machine is not a failure, and speed is measured in bench/.
@@ -47,8 +48,9 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has n
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        folder = path.split("/")[1]
-        return folder if folder in LONG else path
+        folder, name = path.split("/")[1:3]
+        # In halves: the others would be done long before a whole folder.
+        return f"{folder} {name < HALF}" if folder in LONG else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
@@ -70,7 +72,8 @@ def _is_short(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 async def running_engines(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engines]:
-    async with engines(tmp_path_factory.mktemp("engines")) as both:
+    # Several box offices of one process share them.
+    async with engines(tmp_path_factory.mktemp("engines"), connections_max=200) as both:
         connection = await asyncpg.connect(both.database_url)
         await migrate(connection)
         await connection.close()

@@ -105,10 +105,10 @@ class TestTheDemo:
     async def test_the_doctor_finds_its_engines_and_nothing_wrong(self, demo: Demo) -> None:
         ended = await run_holdfast("doctor", "--json", "--data", str(demo.data))
 
+        found = {finding["what"] for finding in ended.page}
+        assert [finding for finding in ended.page if finding["health"] != "ok"] == []
+        assert {"ledger", "holds", "clock of ledger", "clock of holds", "migrations"} <= found
         assert ended.code == 0, ended
-        health = {finding["what"]: finding["health"] for finding in ended.page}
-        assert {"ledger", "holds", "clock of ledger", "clock of holds", "migrations"} <= health.keys()
-        assert set(health.values()) == {"ok"}
 
     async def test_its_schema_is_up_to_date(self, demo: Demo) -> None:
         ended = await run_holdfast("migrate", "--plan", "--json", "--data", str(demo.data))

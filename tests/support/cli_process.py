@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import sys
-import time
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
+
+from holdfast.engines.embedded.folder import DataFolder
+from tests.support.wait import until
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +75,28 @@ class Demo:
         return await asyncio.to_thread(fetch_status, self.url + path)
 
     async def restarted(self, name: str, after: int) -> int:
-        """The process id of a child that is another one than `after`, once the demo answers again."""
-        deadline = time.monotonic() + 20
-        while self.child(name) == after or await self.status("/readyz") != 200:
-            assert time.monotonic() < deadline, f"{name} did not come back"
-            await asyncio.sleep(0.05)
+        """The process id of a child that is another one than `after`, once the demo answers again.
+
+        What it answers about its engines may be a second old, so that a new ledger is tried itself.
+        """
+
+        async def is_back() -> bool:
+            if self.child(name) == after or await self.status("/readyz") != 200:
+                return False
+            return name != "postgres" or await self._ledger_answers()
+
+        await until(is_back)
         return self.child(name)
+
+    async def _ledger_answers(self) -> bool:
+        running = DataFolder(self.data).running()
+        assert running is not None
+        try:
+            connection = await asyncpg.connect(running.database_url)
+        except (OSError, asyncpg.PostgresError):
+            return False
+        await connection.close()
+        return True
 
 
 def fetch_status(url: str) -> int:
