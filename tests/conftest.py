@@ -31,7 +31,8 @@ from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
 HERE = Path(__file__).parent
-LONG = {"browser", "storms"}  # folders whose tests share a box office of several processes, or a browser
+ORDER = ("browser", "storms", "stores", "journeys", "rules", "tidy")  # the longest first
+LONG = ORDER[:2]  # their tests share a box office of several processes, or a browser
 HALF = "test_r"  # their files before and after this are two groups
 # Storms that judge outcomes only. The others also measure time, or count on their own time-outs.
 UNHURRIED = {"test_crash_points", "test_door", "test_door_forgeries", "test_door_races", "test_retries"}
@@ -63,11 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE / "storms" in item.path.parents and item.path.stem not in UNHURRIED:
             item.add_marker("alone")
-    items.sort(key=_is_short)
-
-
-def _is_short(item: pytest.Item) -> bool:
-    return item.path.relative_to(HERE).parts[0] not in LONG
+    items.sort(key=lambda item: ORDER.index(item.path.relative_to(HERE).parts[0]))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.app import App, open_app
-from holdfast.bookings import Booking, OpeningRefused
+from holdfast.bookings import Booking, BookingState, OpeningRefused
 from holdfast.config import Config
 from holdfast.errors import Busy
 from holdfast.payments.payment import Payment
@@ -25,7 +25,7 @@ from tests.support.ledger_payments import YES, confirmed, paying, request_for
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import a_refund
 from tests.support.show_fixture import Till, a_till, an_owner, other_ledger
-from tests.support.wait import until
+from tests.support.wait import a_statement_waits, until
 
 LOCKED = OpeningRefused("locked")
 BOOKINGS = "SELECT 1 FROM booking WHERE show_id = $1 FOR UPDATE"
@@ -117,6 +117,44 @@ async def test_a_show_that_stays_locked_gives_its_place_back_when_it_is_free_aga
     await until(lambda: asyncio.sleep(0, app.holds.locked_shows == 0))
     both = await asyncio.gather(*(hold(app, till.show, an_owner(), 2) for till in (changed, other)))
     assert [booking.seats for booking in both] == [(2,), (2,)]
+
+
+async def test_a_hold_is_not_cancelled_while_its_map_is_rebuilt(app: App) -> None:
+    """The rebuild has read its row: the new map would have the claim, and the release went to the old one."""
+    changed, other = await two_tills(app)
+    theirs = await hold(app, changed.show, an_owner(), 1)
+    ours = [await hold(app, other.show, an_owner(), seat) for seat in range(5)]
+
+    async with locked(changed):
+        waiting = asyncio.ensure_future(app.holds.cancel(theirs))
+        await until(lambda: a_statement_waits(app.postgres))
+        for booking in ours:
+            assert (await app.holds.cancel(booking)).state is BookingState.CANCELLED
+        assert not waiting.done()
+        assert sorted(await changed.taken()) == [1]
+
+    assert (await waiting).state is BookingState.CANCELLED
+    assert await changed.taken() == await other.taken() == {}
+    assert await changed.violations() == await other.violations() == []
+
+
+async def test_holds_are_not_merged_and_blocks_not_released_while_their_map_is_rebuilt(app: App) -> None:
+    till, _ = await two_tills(app)
+    owner = an_owner()
+    first, added = await hold(app, till.show, owner, 1), await hold(app, till.show, owner, 2)
+    number = await app.holds.block(till.show, [5], "", owner)
+    assert isinstance(number, int)
+    block = await till.booking(number)
+
+    async with locked(till):
+        with pytest.raises(Busy):
+            await app.bookings.merge(first, added, life_max_s=1800)
+        with pytest.raises(Busy):
+            await app.holds.unblock(block, owner)
+    await app.holds.unblock(block, owner)
+
+    assert sorted(await till.taken()) == [1, 2]
+    assert await till.violations() == []
 
 
 async def paid(app: App, till: Till, seat: int) -> Booking:

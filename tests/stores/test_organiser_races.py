@@ -34,7 +34,7 @@ from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from tests.support.paid_bookings import violations
 from tests.support.show_fixture import Till
 from tests.support.shows import Fan, a_show, fans
-from tests.support.wait import until
+from tests.support.wait import a_statement_waits, until
 
 LEDGER = Queries("holdfast.bookings")
 
@@ -210,15 +210,11 @@ async def test_a_hold_that_is_being_opened_is_waited_for(app: App) -> None:
     )
     opening = replace(till.opening(ROW - 1, price_minor=3000), claimed_at_s=time.monotonic())
 
-    async def a_request_waits() -> bool:
-        sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
-        return bool(await app.postgres.fetchval(sql))
-
     left_ms = remaining_ms([opening], time.monotonic())
     async with app.postgres.transaction() as tx:
         row = require_row(await tx.fetchrow(LEDGER.open_holds, *encode_openings([opening], left_ms)))
         changing = asyncio.create_task(changer.apply(till.show, LayoutChange(layout_hash=layout.hash)))
-        await until(a_request_waits)
+        await until(lambda: a_statement_waits(app.postgres))
 
     assert row["outcomes"] == ["held"]
     with pytest.raises(LayoutUnsafe) as refused:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from holdfast.engines.postgres import Postgres
+
 
 async def until(is_so: Callable[[], Awaitable[bool]], *, within_s: float = 30.0) -> None:
     async with asyncio.timeout(within_s):
@@ -10,6 +12,12 @@ async def until(is_so: Callable[[], Awaitable[bool]], *, within_s: float = 30.0)
             if await is_so():
                 return
             await asyncio.sleep(0.01)
+
+
+async def a_statement_waits(postgres: Postgres) -> bool:
+    """For a lock that another transaction has."""
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
+    return bool(await postgres.fetchval(sql))
 
 
 async def is_listening(port: int) -> bool:

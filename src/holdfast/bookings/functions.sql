@@ -213,7 +213,8 @@ BEGIN
 END $$;
 
 -- Cancels holds, or blocks (p_from). A row that is in another state, or whose fence has moved on, is left
--- alone and is missing from the result.
+-- alone and is missing from the result. The sale is shared, as in all moves that the seat map follows: a
+-- rebuild that has read the row publishes its map before the caller can release the claim.
 CREATE OR REPLACE FUNCTION cancel_holds(
     p_show bigint[], p_number bigint[], p_fence bigint[], p_from booking_state, p_actor bigint
 ) RETURNS SETOF booking LANGUAGE plpgsql AS $$
@@ -221,6 +222,7 @@ DECLARE
     v_show   bigint[];
     v_number bigint[];
 BEGIN
+    PERFORM share_sales(p_show);
     WITH locked AS (
         SELECT booking.show_id, booking.number
           FROM unnest(p_show, p_number, p_fence) AS requested (show_id, number, fence)

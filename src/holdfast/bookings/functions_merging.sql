@@ -2,10 +2,10 @@
 -- needs: outbox
 
 -- The seats of a second hold (p_from) move to the first (p_to), which keeps its number, claim id and fence.
--- Both are locked in key order and compared by fence and state: a payment that has begun, an expiry or a
--- release leaves both as they are, and no row is returned. The seats keep their rows in taken_seat, so no
--- other buyer can take one in between; the owner's count does not change. Prices are those of each hold: both
--- must have been made under the same terms (revision).
+-- The sale is shared, as in cancel_holds. Both are locked in key order and compared by fence and state: a
+-- payment that has begun, an expiry or a release leaves both as they are, and no row is returned. The seats
+-- keep their rows in taken_seat, so no other buyer can take one in between; the owner's count is the same.
+-- Prices are those of each hold: both must have been made under the same terms (revision).
 CREATE OR REPLACE FUNCTION merge_holds(
     p_show bigint, p_to bigint, p_to_fence bigint, p_from bigint, p_from_fence bigint, p_life_max_s int
 ) RETURNS SETOF booking LANGUAGE plpgsql AS $$
@@ -13,6 +13,7 @@ DECLARE
     v_to   booking;
     v_from booking;
 BEGIN
+    PERFORM share_sales(ARRAY[p_show]);
     PERFORM FROM booking
       WHERE show_id = p_show AND number IN (p_to, p_from)
       ORDER BY number

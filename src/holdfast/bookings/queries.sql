@@ -12,8 +12,10 @@ SELECT opened.*
 SELECT * FROM confirm_free($1, $2, $3);
 
 -- name: merge
-SELECT *, (extract(epoch FROM expires_at - now()) * 1000)::int AS left_ms
-  FROM merge_holds($1, $2, $3, $4, $5, $6);
+-- The lock wait is limited as in open_holds.
+SELECT merged.*, (extract(epoch FROM expires_at - now()) * 1000)::int AS left_ms
+  FROM set_config('lock_timeout', $7, true) AS lock_wait,
+       merge_holds($1, $2, $3, $4, $5, CASE WHEN lock_wait IS NOT NULL THEN $6::int END) AS merged;
 
 -- name: booking_of_request
 SELECT *, state = 'held' AND expires_at <= now() AS has_lapsed
@@ -57,7 +59,10 @@ SELECT expired.show_id, expired.number
   FROM lapsed, expire_lapsed(lapsed.shows, lapsed.numbers) AS expired;
 
 -- name: cancel
-SELECT * FROM cancel_holds($1, $2, $3, $4, $5);
+-- The lock wait is limited as in open_holds.
+SELECT cancelled.*
+  FROM set_config('lock_timeout', $6, true) AS lock_wait,
+       cancel_holds($1, $2, $3, $4, CASE WHEN lock_wait IS NOT NULL THEN $5::bigint END) AS cancelled;
 
 -- name: extension
 -- How long a hold may be made to last from now, in ms; no row: it is not held any more.

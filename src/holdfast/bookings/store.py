@@ -29,7 +29,7 @@ from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries, Transaction, require_row
-from holdfast.engines.show_batch import send_by_show
+from holdfast.engines.show_batch import OWN_LOCK_WAIT_MS, busy_if_locked, send_by_show
 from holdfast.errors import Busy
 
 Q = Queries("holdfast.bookings")
@@ -38,6 +38,7 @@ STATES = {state.value: state for state in BookingState}
 LOCKED = OpeningRefused("locked")
 TRIES_MAX = 4  # of a block that met a deadlock or a hold; nothing of it was committed
 PARSED_AT_ONCE_MAX = 1000  # bookings: about four milliseconds
+BY_OWNER = 0  # the actor of a move that each booking's owner makes
 UNKNOWN_RETRY_S = 4.0  # how long to retry a batch whose answer was lost
 
 
@@ -178,12 +179,22 @@ class Bookings:
         return sorted((seat, BookingState(row["state"])) for row in rows for seat in row["seats"])
 
     async def cancel(self, booking: Booking, actor_id: int) -> Booking | None:
-        """None: it is not in that state any more, or its fence has moved on."""
+        """None: it is not in that state any more, or its fence has moved on. Busy: the sale stays locked."""
+        with busy_if_locked():
+            return (await self._cancel([booking], booking.state, actor_id, OWN_LOCK_WAIT_MS))[0]
+
+    async def cancel_holds(self, holds: Sequence[Booking], lock_wait_ms: int) -> list[Booking | None]:
+        """As cancel, by their owners. A locked sale raises LockNotAvailableError for all."""
+        return await self._cancel(holds, BookingState.HELD, BY_OWNER, lock_wait_ms)
+
+    async def _cancel(
+        self, bookings: Sequence[Booking], state: BookingState, actor_id: int, lock_wait_ms: int
+    ) -> list[Booking | None]:
+        found = zip(*((one.show_id, one.number, one.fence) for one in bookings), strict=True)
         with fault_injection.fault_points("ledger.cancel"):
-            rows = await self._postgres.fetch(
-                Q.cancel, [booking.show_id], [booking.number], [booking.fence], booking.state, actor_id
-            )
-        return _parse_booking(rows[0]) if rows else None
+            rows = await self._postgres.fetch(Q.cancel, *found, state, actor_id, str(lock_wait_ms))
+        cancelled = {(row["show_id"], row["number"]): _parse_booking(row) for row in rows}
+        return [cancelled.get((one.show_id, one.number)) for one in bookings]
 
     async def confirm_free(self, booking: Booking) -> Booking | None:
         """A held booking that costs nothing; None: it cannot be confirmed any more."""
@@ -191,9 +202,10 @@ class Bookings:
         return _parse_booking(row) if row else None
 
     async def merge(self, to: Booking, added: Booking, *, life_max_s: int) -> tuple[Booking, int] | None:
-        """`to` with the seats of both, and its time left in ms; None: one of them is not held any more."""
+        """`to` with all seats, and its time left in ms; None: one is not held any more. Busy: as cancel."""
         keys = (to.show_id, to.number, to.fence, added.number, added.fence)
-        row = await self._postgres.fetchrow(Q.merge, *keys, life_max_s)
+        with busy_if_locked():
+            row = await self._postgres.fetchrow(Q.merge, *keys, life_max_s, str(OWN_LOCK_WAIT_MS))
         return (_parse_booking(row), row["left_ms"]) if row else None
 
     async def extension_ms(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> int | None:

@@ -12,7 +12,8 @@ every item costs what it does in a Batcher.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
 from holdfast.engines.batch import Batcher, Onward
@@ -70,6 +71,15 @@ async def send_by_show(
     if len(by_show) > 1:
         await asyncio.gather(*map(send_part, by_show.values()))
     return results
+
+
+@contextmanager
+def busy_if_locked() -> Iterator[None]:
+    """For one statement outside of batches: Busy instead of the errors that a lock stopped it with."""
+    try:
+        yield
+    except AGAIN as locked:
+        raise Busy(retry_after_s=1) from locked
 
 
 def is_busy(result: object) -> bool:

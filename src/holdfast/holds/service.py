@@ -49,6 +49,7 @@ from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher, Onward
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
+from holdfast.engines.show_batch import ShowBatcher
 from holdfast.errors import Busy, KeyReused, Refusal
 from holdfast.holds.alternatives import find_alternatives
 from holdfast.holds.errors import ExtensionCap, LeavesOrphan, OverLimit, SeatsTaken, SoldOut
@@ -108,7 +109,15 @@ class HoldService:
         self._hold: Batcher[HoldRequest, HoldOutcome | Decision | StaleCatalogue] = Batcher(
             self._hold_many, **batches
         )
-        self._open = Opener(bookings, **batches, lock_wait_s=config.sale_lock_wait_ms / 1000)
+        lock_wait_s = config.sale_lock_wait_ms / 1000
+        self._open = Opener(bookings, **batches, lock_wait_s=lock_wait_s)
+        self._cancel: ShowBatcher[Booking, Booking | None] = ShowBatcher(
+            bookings.cancel_holds,
+            bookings.lock_waits,
+            batch_max=config.batch_max,
+            waiting_max=config.waiting_max,
+            lock_wait_s=lock_wait_s,
+        )
         self._ledger_only = LedgerOnlyHolds(bookings, self._open, seatmap, at_once_max=config.ledger_only_max)
         self._updates = MapUpdates(bookings, claims, seatmap, **batches)
 
@@ -150,7 +159,7 @@ class HoldService:
             raise HoldGone(state=booking.state)
         if booking.state is not BookingState.HELD:
             raise WrongMove(state=booking.state, move="cancel")
-        cancelled = await self.bookings.cancel(booking, booking.owner_id)
+        cancelled = await self._cancel(booking)
         if cancelled is None:
             # It expired, was paid for or was extended since it was read: decide from its current state.
             current = await self.bookings.load_owned(booking.owner_id, booking.show_id, booking.number)

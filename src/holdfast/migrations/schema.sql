@@ -301,6 +301,7 @@ DECLARE
     v_show   bigint[];
     v_number bigint[];
 BEGIN
+    PERFORM share_sales(p_show);
     WITH locked AS (
         SELECT booking.show_id, booking.number
           FROM unnest(p_show, p_number, p_fence) AS requested (show_id, number, fence)
@@ -1242,6 +1243,7 @@ DECLARE
     v_to   booking;
     v_from booking;
 BEGIN
+    PERFORM share_sales(ARRAY[p_show]);
     PERFORM FROM booking
       WHERE show_id = p_show AND number IN (p_to, p_from)
       ORDER BY number
