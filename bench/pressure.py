@@ -75,7 +75,7 @@ class PressureBench:
         try:
             yield
         finally:
-            await process.communicate()
+            await process.communicate(b"")  # its input ends
             require(process.returncode == 0, f"the attack by {kind} failed")
 
     @asynccontextmanager

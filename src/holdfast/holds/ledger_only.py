@@ -58,8 +58,9 @@ class LedgerOnlyHolds:
             self._running -= 1
 
     async def _open(self, request: HoldRequest) -> tuple[Opening, OpeningOutcome]:
-        """Best available tries the next best if another buyer was faster; named seats are tried once."""
+        """Best available tries the next best if another buyer was faster; named seats are refused then."""
         taken: set[int] = set()
+        is_named = isinstance(request.selection, NamedSeats)
         for _ in range(TRIES_MAX):
             snapshot = await self._seatmap.snapshot(request.show.show_id)
             held = choose_seats(request, snapshot, taken)
@@ -71,8 +72,9 @@ class LedgerOnlyHolds:
                 # A process that reaches Redis could still sell from the old map: mark the sale, then retry.
                 await self._bookings.mark_map_stale(request.show.show_id)
                 continue
-            if isinstance(outcome, SeatsLost) and not isinstance(request.selection, NamedSeats):
-                # The snapshot may be a second old: remember what it does not show yet.
+            if isinstance(outcome, SeatsLost) and not (outcome.rivals and is_named):
+                # The snapshot may be a second old: remember what it does not show yet. Without rivals the
+                # seats came free while PostgreSQL looked: they are tried again.
                 taken |= {rival.seat for rival in outcome.rivals}
                 await asyncio.sleep(0)
                 continue

@@ -236,6 +236,7 @@ class HoldService:
         if isinstance(outcome, SeatsLost) and all(rival.left_ms <= EXPIRING_MS for rival in outcome.rivals):
             # Redis ended the rival's claim a moment before its row ended. Wait for the row: otherwise a seat
             # that is free in a moment would be refused to the buyer that Redis gave it to.
+            # Without rivals the seats came free while PostgreSQL looked.
             await asyncio.sleep(max([rival.left_ms for rival in outcome.rivals] + [0]) / 1000 + 0.02)
             _, outcome = await self._open(opening)
         if isinstance(outcome, Booking):
@@ -279,6 +280,8 @@ class HoldService:
     async def _refuse_unless_stale(self, request: HoldRequest, outcome: SeatsLost | OpeningRefused) -> None:
         """A stale catalogue is not a refusal: the request is tried again with the current one."""
         if isinstance(outcome, SeatsLost):
+            if not outcome.rivals:  # free again: "taken" would be wrong, and the next try may have them
+                raise Busy(retry_after_s=1)
             metrics.add("holds_total", outcome="lost")
             raise await self._seats_taken(request, tuple(rival.seat for rival in outcome.rivals))
         match outcome.reason:

@@ -21,7 +21,10 @@ from holdfast.config import Config
 from holdfast.engines.metrics import metrics
 from holdfast.web.guards import normalise_address
 
-LINGER_S = 1.0  # reads on after a refusal: closing at once would reset the connection before it is read
+# After a refusal it reads on, for a while and so much: closing at once would reset the connection before the
+# refusal is read.
+LINGER_S = 1.0
+LINGER_BYTES_MAX = 1_000_000
 REASONS = {
     408: "Request Timeout",
     429: "Too Many Requests",
@@ -85,7 +88,7 @@ class LimitedHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._is_in_head, self._is_refused = True, False
-        self._head_bytes = self._fed_bytes = 0
+        self._head_bytes = self._fed_bytes = self._ignored_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._address = self.client[0] if self.client else ""
         status = self.limits.enter(self._address, len(self.connections))
@@ -104,6 +107,9 @@ class LimitedHttp(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
+            self._ignored_bytes += len(data)
+            if self._ignored_bytes > LINGER_BYTES_MAX:
+                self.transport.pause_reading()
             return
         was_in_head = self._is_in_head
         self._fed_bytes = self._head_bytes + len(data)
