@@ -8,7 +8,6 @@ fail, or lose rows, on one with real sales.
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from holdfast.audit import audit
 from holdfast.config import Config
 from holdfast.engines.migrate import migrate, plan, steps
 from holdfast.engines.startup_checks import connect
+from tests.support.second_ledger import beside
 from tools.dump_schema import count_rows, dump_schema
 from tools.write_docs import SCHEMA
 from tools.write_upgrade_state import STATES, STORY
@@ -82,7 +82,7 @@ async def test_the_invariants_hold_and_the_sale_goes_on(
 ) -> None:
     await migrate(loaded)
 
-    async with open_app(replace(config, database_url=loaded_url)) as app:
+    async with open_app(beside(config, loaded_url, 9)) as app:
         report = await audit(app.postgres, app.bookings)
         states = await app.postgres.fetch("SELECT state::text, count(*) FROM booking GROUP BY 1 ORDER BY 1")
 

@@ -10,6 +10,7 @@ from holdfast.app import App, open_app
 from holdfast.config import Config
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
+from tests.support.second_ledger import beside
 from tests.support.shows import a_show
 
 PAST = Path(__file__).with_suffix(".sql")
@@ -56,7 +57,7 @@ async def grown_house(config: Config) -> AsyncIterator[GrownHouse]:
     try:
         connection = await connect(url)
         await migrate(connection)
-        async with open_app(replace(config, database_url=url, postgres_pool_max=2)) as app:
+        async with open_app(replace(beside(config, url, 10), postgres_pool_max=2)) as app:
             show_id = await a_show(app, 50)
             await connection.execute(PAST.read_text())
             await connection.close()

@@ -11,9 +11,9 @@ from holdfast.config import Config
 from holdfast.engines.embedded.binaries import find_postgres
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
+from tests.support.second_ledger import beside
 
 _numbers = count(1)
-VALKEY_DATABASE = 7  # shows of another database have the same numbers, so their maps are elsewhere
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,8 @@ class RestorableLedger:
 @asynccontextmanager
 async def restorable_ledger(config: Config, folder: Path) -> AsyncIterator[RestorableLedger]:
     name = f"restorable_{next(_numbers)}"
-    own = replace(
-        config,
-        database_url=config.database_url.replace("/holdfast?", f"/{name}?"),
-        redis_url=f"{config.redis_url}?db={VALKEY_DATABASE}",
-        data_dir=str(folder),
-    )
+    url = config.database_url.replace("/holdfast?", f"/{name}?")
+    own = replace(beside(config, url, 7), data_dir=str(folder))
     ledger = RestorableLedger(name, config.database_url, own)
     await ledger.recreate()
     connection = await connect(own.database_url)

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from holdfast.app import App, open_app
@@ -14,6 +13,7 @@ from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
 from holdfast.organisers.shows_store import PlannedShow, add_shows
 from holdfast.search.query import EventSearchQuery, parse_search
+from tests.support.second_ledger import beside
 
 
 @asynccontextmanager
@@ -25,7 +25,7 @@ async def demo_listed(config: Config) -> AsyncIterator[App]:
     own = await connect(url)
     await migrate(own)
     await own.close()
-    async with open_app(replace(config, database_url=url)) as app:
+    async with open_app(beside(config, url, 8)) as app:
         await populate(app, lambda _what, _done, _of: None)
         await play_the_rest(app)
         await app.search_index.reindex()
