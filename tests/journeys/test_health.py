@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 
@@ -14,6 +15,7 @@ from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.web.asgi import Application
 from tests.conftest import started
 from tests.support.cli_process import free_port, serve_holdfast
+from tests.support.restorable_ledger import restorable_ledger
 from tests.support.wait import until
 
 
@@ -77,23 +79,35 @@ async def test_many_probes_share_one_look_at_the_engines(app: App, config: Confi
     assert counted.leases == 1
 
 
+async def watch(
+    address: str, folder: Path, env: dict[str, str]
+) -> tuple[httpx.Response, httpx.Response, dict[str, Any]]:
+    """The probes of a worker and the facts it printed, once its gauge is there."""
+    async with (
+        serve_holdfast("work", "--only", "audit", "--data", str(folder), **env) as facts,
+        httpx.AsyncClient(base_url=f"http://{address}") as client,
+    ):
+        alive, ready = await client.get("/healthz"), await client.get("/readyz")
+
+        async def has_gauge() -> bool:
+            return "holdfast_oversold_seats 0.0" in (await client.get("/metrics")).text
+
+        await until(has_gauge)
+        return alive, ready, facts
+
+
 async def test_a_worker_on_a_machine_of_its_own_can_be_watched(tmp_path: Path, config: Config) -> None:
     """Gauges of what people must look at exist only in the process that does the jobs."""
     address = f"127.0.0.1:{free_port()}"
-    env = {
-        "HOLDFAST_DATABASE_URL": config.database_url,
-        "HOLDFAST_REDIS_URL": config.redis_url,
-        "HOLDFAST_GATEWAY": "none",
-        "HOLDFAST_WORK_ADDRESS": address,
-    }
-    async with serve_holdfast("work", "--only", "audit", "--data", str(tmp_path), **env) as facts:
-        async with httpx.AsyncClient(base_url=f"http://{address}") as client:
-            alive, ready = await client.get("/healthz"), await client.get("/readyz")
-
-            async def has_gauge() -> bool:  # whatever other tests of this ledger have left in it
-                return "\nholdfast_oversold_seats " in (await client.get("/metrics")).text
-
-            await until(has_gauge)
+    # Its own ledger: the gauge appears when every open sale has been checked, and other tests open many.
+    async with restorable_ledger(config, tmp_path) as ledger:
+        env = {
+            "HOLDFAST_DATABASE_URL": ledger.config.database_url,
+            "HOLDFAST_REDIS_URL": ledger.config.redis_url,
+            "HOLDFAST_GATEWAY": "none",
+            "HOLDFAST_WORK_ADDRESS": address,
+        }
+        alive, ready, facts = await watch(address, tmp_path, env)
 
     assert (alive.status_code, ready.status_code) == (200, 200)
     assert facts["health"] == f"http://{address}/healthz"
