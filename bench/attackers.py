@@ -4,8 +4,8 @@
     bodies     16 MB of request body in pieces, as a hold of the account of TOKEN, again and again
     half-open  10 000 connections with half a request each; one that is closed is opened again
 
-Prints a line when all are at work, and ends when its input ends. They come from many addresses of the
-loopback network, as those of a real attack do, so that the limit per address does not end it at once.
+Prints a line when the attack is under way, and ends when its input ends. The clients come from many
+addresses of the loopback network, as in a real attack, so that the limit per address does not end it at once.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class Attack:
         return await asyncio.open_connection(self._host, self._port, local_addr=(next(self._from), 0))
 
 
-async def attack(kind: str, url: str, path: str, token: str) -> None:
+async def run(kind: str, url: str, path: str, token: str) -> None:
     attack = Attack(url, path, token)
     kinds: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
         "heads": attack.heads,
@@ -102,8 +102,9 @@ async def attack(kind: str, url: str, path: str, token: str) -> None:
     end = asyncio.ensure_future(asyncio.to_thread(sys.stdin.read))
     ready = asyncio.ensure_future(attack.is_under_way.wait())
     await asyncio.wait({work, ready, end}, return_when=asyncio.FIRST_COMPLETED)
-    print("under way", flush=True)
-    await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
+    if ready.done():
+        print("under way", flush=True)
+        await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
     if work.done():
         await work  # raises what ended it
     work.cancel()
@@ -111,4 +112,4 @@ async def attack(kind: str, url: str, path: str, token: str) -> None:
 
 if __name__ == "__main__":
     kind, url, path, *tokens = sys.argv[1:]
-    uvloop.run(attack(kind, url, path, "".join(tokens)))
+    uvloop.run(run(kind, url, path, "".join(tokens)))

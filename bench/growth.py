@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.environment import Environment, create_shows, start_environment, start_workers, write_tokens
 from bench.figure import Figure
-from bench.load import HoldLoad, LoadResult, load_holds
+from bench.load import HoldLoad, LoadResult, hold_new_shows
 from bench.session import Session
 from holdfast.app import build_retention
 from holdfast.audit.oversold import OversoldGauge
@@ -51,16 +51,11 @@ class House:
         return calls / (time.perf_counter() - began)
 
     async def holds(self, *, connections: int = 128, pause_ms: int = 0) -> LoadResult:
-        (first, *_) = await create_shows(self.env, a_layout(200), SHOWS_PER_RUN)
+        seconds = self.session.seconds(SECONDS)
         load = HoldLoad(
-            "hold",
-            first,
-            SHOWS_PER_RUN,
-            connections=connections,
-            pause_ms=pause_ms,
-            seconds=self.session.seconds(SECONDS),
+            "hold", shows=SHOWS_PER_RUN, connections=connections, pause_ms=pause_ms, seconds=seconds
         )
-        return (await load_holds(self.url, self.tokens, load)).expect(201)
+        return await hold_new_shows(self.env, self.url, self.tokens, load)
 
     def jobs(self) -> dict[str, Callable[[], Awaitable[object]]]:
         app = self.env.app

@@ -4,11 +4,13 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bench.environment import Environment, create_shows
 from bench.errors import BenchError, find_program, require
+from tests.support.shows import a_layout
 
 SCRIPTS = Path(__file__).parent / "wrk"
 
@@ -60,6 +62,12 @@ async def load_holds(url: str, tokens: Path, load: HoldLoad) -> LoadResult:
     numbers = (load.first_show, load.shows, load.pairs, load.pairs_per_row)
     arguments = [str(tokens), *map(str, numbers), load.mode, str(load.pause_ms)]
     return await _run("holds", url, load, arguments)
+
+
+async def hold_new_shows(env: Environment, url: str, tokens: Path, load: HoldLoad) -> LoadResult:
+    """The load on new shows of 200 seats; every response must be a hold."""
+    (first, *_) = await create_shows(env, a_layout(200), load.shows)
+    return (await load_holds(url, tokens, replace(load, first_show=first))).expect(201)
 
 
 async def load_pages(url: str, paths: Iterable[str], load: PageLoad, folder: Path) -> LoadResult:

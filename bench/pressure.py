@@ -15,7 +15,7 @@ from bench.cpu import WEB, find_groups
 from bench.environment import Environment, create_shows, start_environment, start_workers, write_tokens
 from bench.errors import require
 from bench.figure import Figure
-from bench.load import HoldLoad, PageLoad, load_holds, load_pages
+from bench.load import HoldLoad, PageLoad, hold_new_shows, load_pages
 from bench.session import Session
 from tests.support.shows import a_layout
 
@@ -41,16 +41,9 @@ class PressureBench:
     url: str
 
     async def p99_ms(self) -> float:
-        (first, *_) = await create_shows(self.env, a_layout(200), SHOWS)
-        load = HoldLoad(
-            "hold",
-            first,
-            SHOWS,
-            connections=CONNECTIONS,
-            pause_ms=PAUSE_MS,
-            seconds=self.session.seconds(SECONDS),
-        )
-        return (await load_holds(self.url, self.tokens, load)).expect(201).p99_ms
+        seconds = self.session.seconds(SECONDS)
+        load = HoldLoad("hold", shows=SHOWS, connections=CONNECTIONS, pause_ms=PAUSE_MS, seconds=seconds)
+        return (await hold_new_shows(self.env, self.url, self.tokens, load)).p99_ms
 
     def attacks(self) -> dict[str, Disturbance]:
         holds = f"/api/v1/shows/{self.large}/holds"
@@ -121,8 +114,7 @@ async def measure_pressure(session: Session) -> list[Figure]:
                         found = await bench.p99_ms()
                     grown_mb = workers_mb() - before_mb
                     require(grown_mb <= MEMORY_MB_MAX, f"{name}: the workers grew by {grown_mb:.0f} MB")
+                    memory = f"workers {before_mb:.0f} MB + {grown_mb:.0f}"
+                    figures[name].note = f"p99 {found:.1f} ms, {calm:.1f} ms without; {memory}"
                     figures[name].add(1000 / found, 1000 / calm)
-                    figures[
-                        name
-                    ].note = f"p99 {found:.1f} ms, {calm:.1f} ms without; {before_mb:.0f} MB + {grown_mb:.0f}"
     return list(figures.values())
