@@ -26,10 +26,12 @@ from holdfast.engines.redis import Redis
 from holdfast.sandbox.process import KEEP_ALIVE_S, SandboxSetup, open_sandbox
 from holdfast.web.asgi import Application
 from tests.support import shows as cast
+from tests.support.second_ledger import administration, empty_valkey
 from tests.support.shows import Fan
 from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
+PRISTINE = "pristine"  # a database with every migration and nothing in it
 HERE = Path(__file__).parent
 ORDER = ("browser", "storms", "stores", "journeys", "rules", "tidy")  # the longest first
 LONG = ORDER[:2]  # their tests share a box office of several processes, or a browser
@@ -74,6 +76,8 @@ async def running_engines(tmp_path_factory: pytest.TempPathFactory) -> AsyncIter
         connection = await asyncpg.connect(both.database_url)
         await migrate(connection)
         await connection.close()
+        async with administration(both.database_url) as postgres:
+            await postgres.execute(f"CREATE DATABASE {PRISTINE} TEMPLATE holdfast")
         yield both
 
 
@@ -108,7 +112,8 @@ async def served(application: Any) -> AsyncIterator[str]:
 
 
 @pytest.fixture(scope="session")
-def config(running_engines: Engines, sandbox: str) -> Config:
+def shared_config(running_engines: Engines, sandbox: str) -> Config:
+    """For what makes databases of its own."""
     return Config(
         database_url=running_engines.database_url,
         redis_url=running_engines.redis_url,
@@ -119,30 +124,40 @@ def config(running_engines: Engines, sandbox: str) -> Config:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+async def config(shared_config: Config, tmp_path_factory: pytest.TempPathFactory) -> Config:
+    """A new ledger for each file: no test depends on which files ran before it in the same process."""
+    async with administration(shared_config.database_url) as postgres:
+        await postgres.execute("DROP DATABASE IF EXISTS holdfast WITH (FORCE)")
+        await postgres.execute(f"CREATE DATABASE holdfast TEMPLATE {PRISTINE}")
+    await empty_valkey(shared_config.redis_url)
+    return replace(shared_config, data_dir=str(tmp_path_factory.mktemp("data")))
+
+
+@pytest.fixture(scope="module")
 async def app(config: Config) -> AsyncIterator[App]:
     async with open_app(config) as opened:
         yield opened
 
 
-@pytest.fixture(scope="session", params=["batched", "direct"])
+@pytest.fixture(scope="module", params=["batched", "direct"])
 async def either_app(request: pytest.FixtureRequest, config: Config) -> AsyncIterator[App]:
     """The box office with batching, and with batching switched off: the same tests pass on both."""
     async with open_app(config if request.param == "batched" else replace(config, batch_max=1)) as opened:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def postgres(app: App) -> Postgres:
     return app.postgres
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def redis(app: App) -> Redis:
     return app.redis
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def api(config: Config) -> AsyncIterator[httpx2.AsyncClient]:
     """The ASGI application itself, without a network in between."""
     application = asgi_app(config)

@@ -17,7 +17,7 @@ collect_ignore = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def site(config: Config) -> AsyncIterator[Application]:
     async with a_site(config) as application:
         yield application

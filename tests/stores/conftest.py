@@ -55,7 +55,7 @@ async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage
 
 
 @pytest.fixture(scope="session")
-async def demo(config: Config) -> AsyncIterator[App]:
+async def demo(shared_config: Config) -> AsyncIterator[App]:
     """The demo as search has it."""
-    async with demo_listed(config) as app:
+    async with demo_listed(shared_config) as app:
         yield app

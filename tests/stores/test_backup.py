@@ -1,7 +1,6 @@
 """A backup of an older schema goes into a newer program; one of a newer program does not go into an older."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -14,6 +13,7 @@ from holdfast.engines.embedded import Engines
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Step, migrate, plan, steps
 from holdfast.engines.startup_checks import connect
+from tests.support.second_ledger import a_database
 
 NUMBERS = count(1)
 OLD = 10  # steps that an older program had
@@ -29,22 +29,12 @@ def nothing_else(_instant: datetime) -> list[ExtraFile]:
 @pytest.fixture
 async def databases(running_engines: Engines) -> AsyncIterator[list[asyncpg.Connection]]:
     """Two, and both empty."""
-    async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(a_database(running_engines)) for _ in range(2)]
-
-
-@asynccontextmanager
-async def a_database(running: Engines) -> AsyncIterator[asyncpg.Connection]:
-    name = f"backup_{next(NUMBERS)}"
-    owner = await connect(running.database_url)
-    await owner.execute(f"CREATE DATABASE {name}")
-    connection = await connect(running.database_url.replace("/holdfast?", f"/{name}?"))
-    try:
-        yield connection
-    finally:
-        await connection.close()
-        await owner.execute(f"DROP DATABASE {name}")
-        await owner.close()
+    url = running_engines.database_url
+    async with a_database(url) as old_url, a_database(url) as new_url:
+        both = [await connect(old_url), await connect(new_url)]
+        yield both
+        for connection in both:
+            await connection.close()
 
 
 async def add_accounts(connection: asyncpg.Connection, *names: str) -> list[int]:

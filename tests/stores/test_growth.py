@@ -30,7 +30,7 @@ TWICE = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def house(config: Config) -> AsyncIterator[GrownHouse]:
     async with grown_house(config) as built:
         yield built

@@ -13,6 +13,7 @@ from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Change, Step, functions, migrate, plan, steps
 from holdfast.engines.startup_checks import connect, find_ledger_faults, find_redis_faults
+from tests.support.second_ledger import a_database
 from tests.tidy.tree import SRC
 from tools.dump_schema import dump_schema
 from tools.write_docs import SCHEMA
@@ -30,13 +31,10 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Eng
 
 
 @pytest.fixture
-async def empty_url(running: Engines) -> str:
+async def empty_url(running: Engines) -> AsyncIterator[str]:
     """A database of this test's own."""
-    name = f"empty_{next(NUMBERS)}"
-    connection = await connect(running.database_url)
-    await connection.execute(f"CREATE DATABASE {name}")
-    await connection.close()
-    return running.database_url.replace("/holdfast?", f"/{name}?")
+    async with a_database(running.database_url) as url:
+        yield url
 
 
 @pytest.fixture

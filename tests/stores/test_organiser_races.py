@@ -184,7 +184,9 @@ async def test_no_taken_seat_differs_after_a_layout_change(app: App, api: httpx2
 
     assert outcomes["done"], outcomes
     codes = Counter(answer.json().get("code", "yes") for _, answer in responses)
-    assert codes.keys() <= {"yes", "seats_taken", "sold_out", "price_changed", "unknown_seat"}, codes
+    # Busy: a change that holds the sale's lock for longer than a buyer waits, on a slow machine.
+    assert codes.keys() <= {"yes", "seats_taken", "sold_out", "price_changed", "unknown_seat", "busy"}, codes
+    assert codes["yes"] > codes["busy"], codes
     gone = await withdrawn(app, show)
     layout = (await app.catalogue.show_on_sale(show)).layout
     for fan in people:

@@ -36,12 +36,12 @@ AT_ONCE = 10
 STAGGER_S = 0.03  # longer than any of them takes: each may be the first
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rounds(pytestconfig: pytest.Config) -> int:
     return 200 if pytestconfig.getoption("--full", default=False) else 30
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def other(config: Config) -> AsyncIterator[App]:
     """Another process of the same box office: connections and batches of its own."""
     async with open_app(config) as opened:

@@ -27,7 +27,7 @@ Show = Callable[..., Awaitable[int]]
 TERMS = Terms(fee_minor=100, tax_bp=1900)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def hasty(config: Config) -> AsyncIterator[App]:
     """A box office that does not wait long for its gateway."""
     async with open_app(replace(config, gateway_timeout_ms=250)) as opened:

@@ -61,7 +61,7 @@ class Reduced:
         return int(await self.app.postgres.fetchval(sql))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def reduced(config: Config) -> AsyncIterator[Reduced]:
     async with grown_house(replace(config, retention_rows_max=ROWS_MAX, **KEEP)) as house:
         connection = await asyncpg.connect(house.app.config.database_url)

@@ -12,6 +12,7 @@ from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Step, functions, migrate, plan
 from holdfast.engines.startup_checks import connect
+from tests.support.second_ledger import a_database
 from tests.support.wait import until
 
 TABLE = Step(1, "0001_table", "CREATE TABLE sold (seat int);")
@@ -28,12 +29,8 @@ NUMBERS = count(1)
 
 @pytest.fixture
 async def empty_url(config: Config) -> AsyncIterator[str]:
-    name = f"rolling_{next(NUMBERS)}"
-    owner = await connect(config.database_url)
-    await owner.execute(f"CREATE DATABASE {name}")
-    yield config.database_url.replace("/holdfast?", f"/{name}?")
-    await owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await owner.close()
+    async with a_database(config.database_url) as url:
+        yield url
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from holdfast.audit import audit
 from holdfast.config import Config
 from holdfast.engines.migrate import migrate, plan, steps
 from holdfast.engines.startup_checks import connect
-from tests.support.second_ledger import beside
+from tests.support.second_ledger import a_database, beside
 from tools.dump_schema import count_rows, dump_schema
 from tools.write_docs import SCHEMA
 from tools.write_upgrade_state import STATES, STORY
@@ -32,16 +32,11 @@ DROPPED = re.compile(r"^DROP TABLE (\w+)", re.MULTILINE)
 @pytest.fixture(params=DUMPS, ids=lambda path: path.stem)
 async def loaded_url(request: pytest.FixtureRequest, config: Config) -> AsyncIterator[str]:
     """A database as that release left it."""
-    name = f"upgrade_{next(NUMBERS)}"
-    owner = await connect(config.database_url)
-    await owner.execute(f"CREATE DATABASE {name}")
-    url = config.database_url.replace("/holdfast?", f"/{name}?")
-    loader = await connect(url)  # a connection of its own: a dump empties its search_path
-    await loader.execute(_read(request.param))
-    await loader.close()
-    yield url
-    await owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await owner.close()
+    async with a_database(config.database_url) as url:
+        loader = await connect(url)  # a connection of its own: a dump empties its search_path
+        await loader.execute(_read(request.param))
+        await loader.close()
+        yield url
 
 
 @pytest.fixture
@@ -82,7 +77,7 @@ async def test_the_invariants_hold_and_the_sale_goes_on(
 ) -> None:
     await migrate(loaded)
 
-    async with open_app(beside(config, loaded_url, 9)) as app:
+    async with open_app(await beside(config, loaded_url, 9)) as app:
         report = await audit(app.postgres, app.bookings)
         states = await app.postgres.fetch("SELECT state::text, count(*) FROM booking GROUP BY 1 ORDER BY 1")
 

@@ -3,14 +3,13 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 
 from holdfast.app import App, open_app
 from holdfast.config import Config
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
-from tests.support.second_ledger import beside
+from tests.support.second_ledger import a_database, beside
 from tests.support.shows import a_show
 
 PAST = Path(__file__).with_suffix(".sql")
@@ -20,7 +19,6 @@ ROWS_READ = (
     " + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes)"
 )
 PLANS_SETTLED_AFTER = 6  # executions: from the sixth on PostgreSQL may use a generic plan
-_names = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +48,11 @@ class GrownHouse:
 
 @asynccontextmanager
 async def grown_house(config: Config) -> AsyncIterator[GrownHouse]:
-    name = f"grown_{next(_names)}"
-    owner = await connect(config.database_url)
-    await owner.execute(f"CREATE DATABASE {name}")
-    url = config.database_url.replace("/holdfast?", f"/{name}?")
-    try:
+    async with a_database(config.database_url) as url:
         connection = await connect(url)
         await migrate(connection)
-        async with open_app(replace(beside(config, url, 10), postgres_pool_max=2)) as app:
+        async with open_app(replace(await beside(config, url, 10), postgres_pool_max=2)) as app:
             show_id = await a_show(app, 50)
             await connection.execute(PAST.read_text())
             await connection.close()
             yield GrownHouse(app, show_id)
-    finally:
-        await owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
-        await owner.close()

@@ -11,7 +11,7 @@ from holdfast.config import Config
 from holdfast.engines.embedded.binaries import find_postgres
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
-from tests.support.second_ledger import beside
+from tests.support.second_ledger import address_of, beside
 
 _numbers = count(1)
 
@@ -42,8 +42,7 @@ class RestorableLedger:
 @asynccontextmanager
 async def restorable_ledger(config: Config, folder: Path) -> AsyncIterator[RestorableLedger]:
     name = f"restorable_{next(_numbers)}"
-    url = config.database_url.replace("/holdfast?", f"/{name}?")
-    own = replace(beside(config, url, 7), data_dir=str(folder))
+    own = replace(await beside(config, address_of(name, config.database_url), 7), data_dir=str(folder))
     ledger = RestorableLedger(name, config.database_url, own)
     await ledger.recreate()
     connection = await connect(own.database_url)

@@ -1,6 +1,5 @@
 """The demo, indexed for search in a separate database without events of other tests."""
 
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -13,25 +12,20 @@ from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
 from holdfast.organisers.shows_store import PlannedShow, add_shows
 from holdfast.search.query import EventSearchQuery, parse_search
-from tests.support.second_ledger import beside
+from tests.support.second_ledger import a_database, beside
 
 
 @asynccontextmanager
 async def demo_listed(config: Config) -> AsyncIterator[App]:
-    name = f"search_{secrets.token_hex(4)}"
-    connection = await connect(config.database_url)
-    await connection.execute(f"CREATE DATABASE {name}")
-    url = config.database_url.replace("/holdfast?", f"/{name}?")
-    own = await connect(url)
-    await migrate(own)
-    await own.close()
-    async with open_app(beside(config, url, 8)) as app:
-        await populate(app, lambda _what, _done, _of: None)
-        await play_the_rest(app)
-        await app.search_index.reindex()
-        yield app
-    await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await connection.close()
+    async with a_database(config.database_url) as url:
+        own = await connect(url)
+        await migrate(own)
+        await own.close()
+        async with open_app(await beside(config, url, 8)) as app:
+            await populate(app, lambda _what, _done, _of: None)
+            await play_the_rest(app)
+            await app.search_index.reindex()
+            yield app
 
 
 async def play_the_rest(app: App) -> None:

@@ -1,10 +1,51 @@
-"""A second ledger on the engines of the tests."""
+"""More ledgers on the engines of the tests."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count
+
+import asyncpg
 
 from holdfast.config import Config
+from holdfast.engines.redis import Redis
+
+_numbers = count(1)
 
 
-def beside(config: Config, database_url: str, number: int) -> Config:
+@asynccontextmanager
+async def administration(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection beside the ledger: no one may be connected to a database that is copied or dropped."""
+    connection = await asyncpg.connect(database_url, database="postgres")
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def a_database(database_url: str) -> AsyncIterator[str]:
+    """The address of an empty database on the same server, dropped at the end."""
+    name = f"second_{next(_numbers)}"
+    async with administration(database_url) as owner:
+        await owner.execute(f"CREATE DATABASE {name}")
+    yield address_of(name, database_url)
+    async with administration(database_url) as owner:
+        await owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def address_of(name: str, database_url: str) -> str:
+    return database_url.replace("/holdfast?", f"/{name}?")
+
+
+async def beside(config: Config, database_url: str, number: int) -> Config:
     """Its shows have the numbers of other shows: their maps are in a database of Valkey of their own."""
-    return replace(config, database_url=database_url, redis_url=f"{config.redis_url}?db={number}")
+    redis_url = f"{config.redis_url}?db={number}"
+    await empty_valkey(redis_url)
+    return replace(config, database_url=database_url, redis_url=redis_url)
+
+
+async def empty_valkey(redis_url: str) -> None:
+    valkey = Redis(redis_url, links_max=1, timeout_s=5)
+    await valkey.call("FLUSHDB")
+    await valkey.close()
