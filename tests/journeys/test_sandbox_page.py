@@ -81,6 +81,7 @@ async def test_the_page_names_payee_amount_and_purpose(desk: Desk) -> None:
 
     assert status == 200
     assert "Ann &amp; Bob&#x27;s &lt;Hall&gt;" in text
+    assert re.search(r"<h1[^>]*>Payment<", text)
     assert "2 seats, &lt;b&gt;Hamlet&lt;/b&gt; &amp; more" in text
     assert re.search("€\\s1\\s234\\.56", text)
     assert "No real card is needed" in text

@@ -117,7 +117,7 @@ def render_page(payment: SandboxPayment, settings: SandboxSettings) -> dict[str,
             + "<h2>Or try what else can happen</h2>"
             + _form(payment, others, "others")
         )
-        return _parts(payment, "SandboxPayment", content)
+        return _parts(payment, "Payment", content)
     if buttons:
         words = "<p>Your bank wants to know whether it is you who is paying.</p>"
         return _parts(payment, "3-D Secure", words + _form(payment, buttons, "check"))
