@@ -50,7 +50,8 @@ on the PATH, or: make PYTHON=/path/to/python"
     else
         give_up "$python has no pip. $remedy"
     fi
-    $pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+    # Modules are compiled when they are first imported, as with uv: most of them never are.
+    $pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r "$lock"
     $pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 }
 
