@@ -5,15 +5,25 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
 from tests.support import curl
-from tests.support.cli_process import start_demo, stop_demo
+from tests.support.cli_process import Demo, start_demo, stop_demo
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 DEMO = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="module")
+async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
+    started = await start_demo(tmp_path_factory.mktemp("demo"))
+    yield started
+    await stop_demo(started)
 
 
 async def pasted(lines: str, path: str, folder: Path) -> str:
@@ -38,17 +48,13 @@ def path_with_own_curl(folder: Path) -> str:
     return f"{ours.parent}:{os.environ['PATH']}"
 
 
-async def test_the_booking_by_curl_works_when_pasted(tmp_path: Path) -> None:
+async def test_the_booking_by_curl_works_when_pasted(demo: Demo, tmp_path: Path) -> None:
     section = README.read_text().split("## Book by curl")[1].split("\n## ")[0]
     lines = "\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
     assert DEMO in lines
     paths = [path_with_own_curl(tmp_path), *([os.environ["PATH"]] if shutil.which("curl") else [])]
-    demo = await start_demo(tmp_path / "data")
 
-    try:
-        outputs = [await pasted(lines.replace(DEMO, demo.url), path, tmp_path) for path in paths]
-    finally:
-        await stop_demo(demo)
+    outputs = [await pasted(lines.replace(DEMO, demo.url), path, tmp_path) for path in paths]
 
     for output in outputs:
         booked, held, *_, paid, _ = re.findall(r'"state": "(\w+)"', output)
@@ -56,17 +62,13 @@ async def test_the_booking_by_curl_works_when_pasted(tmp_path: Path) -> None:
         assert '"code": "declined"' in output
 
 
-async def test_the_tutorial_sells_a_show_and_checks_a_ticket_in(tmp_path: Path) -> None:
+async def test_the_tutorial_sells_a_show_and_checks_a_ticket_in(demo: Demo, tmp_path: Path) -> None:
     lines = "\n".join(re.findall(r"```sh\n(.*?)```", TUTORIAL.read_text(), re.DOTALL))
     assert lines.startswith("make demo\n")
-    demo = await start_demo(tmp_path / "data")
+    lines = lines.removeprefix("make demo\n").replace(DEMO, demo.url)
+    lines = lines.replace(".venv/bin/holdfast", f"{sys.executable} -m holdfast")
 
-    try:
-        lines = lines.removeprefix("make demo\n").replace(DEMO, demo.url)
-        lines = lines.replace(".venv/bin/holdfast", f"{sys.executable} -m holdfast")
-        output = await pasted(lines, path_with_own_curl(tmp_path), tmp_path)
-    finally:
-        await stop_demo(demo)
+    output = await pasted(lines, path_with_own_curl(tmp_path), tmp_path)
 
     assert "confirmed" in output
     assert re.findall(r'"verdict": "(\w+)"', output) == ["admitted", "used"], output
