@@ -185,6 +185,14 @@ class TestOffline:
     def test_the_pack_decides_offline_verdicts(self, ticket: Ticket, verdict: Verdict) -> None:
         assert a_gate().offline.decide(fixed_code(KEY, ticket), IN, NOW).verdict is verdict
 
+    def test_a_suspended_ticket_is_not_one_that_was_given_back(self) -> None:
+        gate = a_gate(void=[13, 14], suspended=[13]).offline
+
+        found = {n: gate.decide(fixed_code(KEY, Ticket(7, n, 1)), IN, NOW) for n in (13, 14)}
+
+        assert {one.verdict for one in found.values()} == {Verdict.VOID}
+        assert [found[n].is_suspended for n in (13, 14)] == [True, False]
+
     def test_an_edition_older_than_the_packs_belongs_to_another_holder(self) -> None:
         gate = a_gate(tickets=[PackTicket(11, 3, 0, "A-11", False, False)])
 

@@ -1,5 +1,6 @@
 """After the sale: a payer disputes the payment, and a refund that was done comes back from the bank."""
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
@@ -7,13 +8,16 @@ import pytest
 
 from holdfast.app import App, open_app
 from holdfast.bookings import Booking, public_id
+from holdfast.checkin.scan import Verdict, Way, describe_verdict
 from holdfast.config import Config
 from holdfast.payments.chargebacks import ChargebackQuery
 from holdfast.payments.gateway import DisputeState
 from holdfast.refunds.refund import Refund, RefundScope, RefundState
+from tests.support.door import Doorway
 from tests.support.gateway_state import Bank, bank_of
 from tests.support.gateway_webhooks import a_webhook
 from tests.support.paid_bookings import a_refund, bought, refunds_of, violations
+from tests.support.show_fixture import Till
 
 Show = Callable[..., Awaitable[int]]
 
@@ -126,6 +130,42 @@ class TestChargebacks:
         assert seats.outcome == "decided"
         assert [refund.amount_minor for refund in await refunds_of(app, booking)] == [0]
         assert await violations(app, show_id) == []
+
+
+class TestAtTheDoor:
+    async def test_a_suspended_ticket_says_so_and_what_to_do(
+        self, app: App, a_show: Show, bank: Bank
+    ) -> None:
+        show_id = await a_show()
+        booking = await bought(app, show_id, 1)
+        (ticket,) = await app.tickets.of_booking(show_id, booking.number)
+        code, doorway = await app.tickets.fixed_code(ticket), Doorway(Till(app, show_id))
+        north = await doorway.stand()
+        await dispute(app, bank, booking, "open")
+
+        scanned = await north.scans(code)
+        offline = (await doorway.offline_gate(north)).decide(code, Way.ENTRY, time.time())
+
+        assert (scanned.verdict, scanned.is_suspended) == (Verdict.VOID, True)
+        assert (offline.verdict, offline.is_suspended) == (Verdict.VOID, True)
+        words = describe_verdict(scanned.verdict, is_suspended=scanned.is_suspended)
+        assert "Suspended" in words
+        assert "box office" in words
+
+    async def test_one_that_was_given_back_is_not_suspended(self, app: App, a_show: Show, bank: Bank) -> None:
+        show_id = await a_show()
+        booking = await bought(app, show_id, 1)
+        (ticket,) = await app.tickets.of_booking(show_id, booking.number)
+        await dispute(app, bank, booking, "open")
+        await app.refunds.decide(a_refund(booking))
+        code, doorway = await app.tickets.fixed_code(ticket), Doorway(Till(app, show_id))
+        north = await doorway.stand()
+
+        scanned = await north.scans(code)
+        offline = (await doorway.offline_gate(north)).decide(code, Way.ENTRY, time.time())
+
+        assert (scanned.verdict, scanned.is_suspended) == (Verdict.VOID, False)
+        assert (offline.verdict, offline.is_suspended) == (Verdict.VOID, False)
 
 
 class TestRefundsThatFailLater:

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoDevice, NoGatePass
-from holdfast.checkin.offline import OfflineGate, open_pack
+from holdfast.checkin.offline import OfflineGate
 from holdfast.checkin.scan import OfflineScan, UploadedScan, Verdict, Way
 from holdfast.tickets import Codes, EntryPolicy, IssuedTicket
 from holdfast.tickets.transfer import Giver
@@ -236,7 +236,7 @@ class TestPack:
         await north.scans(code_inside)
         await doorway.gives_back(void)
 
-        gate = await self.a_gate(doorway, north)
+        gate = await doorway.offline_gate(north)
         _, sold_since = await doorway.ticket(6)
 
         used = gate.decide(code_inside, Way.ENTRY, datetime.now(UTC).timestamp())
@@ -253,7 +253,7 @@ class TestPack:
         await doorway.app.tickets.bind_phone([ticket], "phone-one")
         code, _ = await doorway.app.tickets.live_code(await doorway.again(ticket))
 
-        gate = await self.a_gate(doorway, await doorway.stand("North"))
+        gate = await doorway.offline_gate(await doorway.stand("North"))
 
         assert self.says(gate, paper) is Verdict.LIVE_CODE_NEEDED
         assert self.says(gate, code) is Verdict.ADMITTED
@@ -269,12 +269,6 @@ class TestPack:
             await doorway.passes.bind_device(north.pass_id, b"x" * 32)
         with pytest.raises(BadPassCode):
             await doorway.passes.sign_in("A" * 32, PUBLIC)
-
-    async def a_gate(self, doorway: Doorway, stand: Stand) -> OfflineGate:
-        await doorway.passes.bind_device(stand.pass_id, PUBLIC)
-        raw = await doorway.app.checkin.pack(await doorway.app.checkin.standby(stand.account_id))
-        trusted = {key.key_id: key.public for key in (await doorway.app.tickets.keys()).values()}
-        return OfflineGate(open_pack(raw, DEVICE.private_bytes_raw(), trusted))
 
     def says(self, gate: OfflineGate, code: str) -> Verdict:
         return gate.decide(code, Way.ENTRY, datetime.now(UTC).timestamp()).verdict

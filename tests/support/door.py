@@ -5,8 +5,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from holdfast.app import App
 from holdfast.bookings import BookingState
+from holdfast.checkin.offline import OfflineGate, open_pack
 from holdfast.checkin.passes import NewPass, Passes
 from holdfast.checkin.scan import Verdict, Way
 from holdfast.checkin.store import CheckIn
@@ -72,6 +75,14 @@ class Doorway:
             "SELECT account_id FROM gate_pass WHERE id = $1", made.pass_id
         )
         return Stand(self.app, account_id, made.pass_id, gate)
+
+    async def offline_gate(self, stand: Stand) -> OfflineGate:
+        """What a new device of this gate decides with its pack."""
+        device = X25519PrivateKey.generate()
+        await self.passes.bind_device(stand.pass_id, device.public_key().public_bytes_raw())
+        raw = await self.app.checkin.pack(await self.app.checkin.standby(stand.account_id))
+        trusted = {key.key_id: key.public for key in (await self.app.tickets.keys()).values()}
+        return OfflineGate(open_pack(raw, device.private_bytes_raw(), trusted))
 
     async def gives_back(self, ticket: IssuedTicket) -> bool:
         """Refund the whole booking; False: a ticket of it was already admitted."""

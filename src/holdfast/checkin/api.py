@@ -29,7 +29,6 @@ from holdfast.checkin.passes import (
 )
 from holdfast.checkin.scan import (
     OPENING_VERDICTS,
-    VERDICT_TEXTS,
     CheckInBody,
     CheckInPage,
     CountPage,
@@ -39,6 +38,7 @@ from holdfast.checkin.scan import (
     UploadBody,
     UploadPage,
     Verdict,
+    describe_verdict,
     initials,
 )
 from holdfast.checkin.store import CheckIn, CheckInStore
@@ -245,7 +245,8 @@ async def _page(request: Request, found: CheckIn, named: int | None) -> CheckInP
             other = None
     return CheckInPage(
         verdict="refused" if is_refused else found.verdict,
-        words=VERDICT_TEXTS[found.verdict],
+        words=describe_verdict(found.verdict, is_suspended=found.is_suspended),
+        is_suspended=found.is_suspended,
         check_in_id=public_id(found.show_id, found.check_in_id),
         gate=found.gate,
         scanned_at=found.scanned_at,

@@ -57,6 +57,7 @@ class PackShow(Struct, frozen=True):
     void: list[int]  # serials that were given back
     newest: int  # serials up to here are in one of the two lists; later ones were sold since
     oldest_key: int = 1  # codes of older keys are revoked
+    suspended: list[int] = []  # serials in `void` that were not given back: their payment is disputed
 
 
 class Pack(Struct, frozen=True):
@@ -122,6 +123,7 @@ class OfflineDecision:
     first_at: datetime | None = None
     first_gate: str = ""
     place: Place | None = None
+    is_suspended: bool = False
 
 
 @dataclass(slots=True)
@@ -147,6 +149,7 @@ class OfflineGate:
         self._shows = {show.show_id: show for show in pack.shows}
         self._tickets = {(show.show_id, one.serial): one for show in pack.shows for one in show.tickets}
         self._void = {(show.show_id, serial) for show in pack.shows for serial in show.void}
+        self._suspended = {(show.show_id, serial) for show in pack.shows for serial in show.suspended}
 
     def is_good(self, now: float) -> bool:
         return now < self.pack.good_until_s
@@ -166,7 +169,9 @@ class OfflineGate:
         first_at, gate = self._first(place, known) if verdict is Verdict.USED else (None, "")
         if verdict in OPENING_VERDICTS:
             self.memory.note(place, verdict, datetime.fromtimestamp(now, UTC))
-        return OfflineDecision(verdict, known.seat if known else "", show.title, first_at, gate, place)
+        seat = known.seat if known else ""
+        is_suspended = verdict is Verdict.VOID and place in self._suspended
+        return OfflineDecision(verdict, seat, show.title, first_at, gate, place, is_suspended)
 
     def _first(self, place: Place, known: PackTicket | None) -> tuple[datetime | None, str]:
         """When and where it was used: here, or elsewhere before the pack was built."""

@@ -1,7 +1,8 @@
 -- Check-in: one statement per scan. The functions are in checkin/functions.sql.
 
 -- name: check_in
-SELECT * FROM check_in_now($1, $2, $3, $4, $5, $6, $7, $8);
+SELECT checked.*, checked.verdict = 'void' AND is_ticket_suspended($4, $5) AS is_suspended
+  FROM check_in_now($1, $2, $3, $4, $5, $6, $7, $8) AS checked;
 
 -- name: undo
 SELECT * FROM undo_check_in($1, $2, $3, $4, make_interval(secs => $5));
@@ -86,17 +87,19 @@ SELECT issued_ticket.*, account.name
 -- name: pack_tickets
 -- Everything of a show in the order of issue, and who came in with it last; read in one statement, so that it
 -- is of one moment.
-SELECT serial, edition, binding, seat, voided_at IS NOT NULL AS is_void, used_at IS NOT NULL AS is_used,
-       is_inside, coalesce(extract(epoch FROM latest.scanned_at), 0)::float8 AS since_s,
-       coalesce(latest.gate, '') AS gate
+SELECT issued_ticket.serial, edition, binding, seat, voided_at IS NOT NULL AS is_void,
+       used_at IS NOT NULL AS is_used, is_inside,
+       coalesce(extract(epoch FROM latest.scanned_at), 0)::float8 AS since_s,
+       coalesce(latest.gate, '') AS gate, suspended_ticket.serial IS NOT NULL AS is_suspended
   FROM issued_ticket
+  LEFT JOIN suspended_ticket USING (show_id, serial)
   LEFT JOIN LATERAL (SELECT check_in.scanned_at, check_in.gate FROM check_in
                       WHERE check_in.show_id = $1 AND check_in.serial = issued_ticket.serial
                         AND check_in.verdict = 'admitted'
                       ORDER BY check_in.id DESC
                       LIMIT 1) AS latest ON issued_ticket.used_at IS NOT NULL
  WHERE issued_ticket.show_id = $1
- ORDER BY serial;
+ ORDER BY issued_ticket.serial;
 
 -- name: oldest_key
 SELECT oldest_ticket_key($1);

@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     LEFT = "left"  # scanned out; may come in again, if the show lets them
     UNKNOWN = "unknown"  # not one of our tickets
     WRONG_SHOW = "wrong_show"
-    VOID = "void"  # given back
+    VOID = "void"  # given back; or suspended, see SUSPENDED_TEXT
     TRANSFERRED = "transferred"  # another person has it now
     USED = "used"  # a visitor is inside with it
     STALE_CODE = "stale_code"  # a picture of a live code, or another phone's
@@ -47,7 +47,15 @@ VERDICT_TEXTS = {
     Verdict.REVOKED_CODE: "Replaced by a new code: open the ticket again",
     Verdict.UNDONE: "Undone",
 }
+# Of a void ticket that was not given back: its payment is disputed. Not a verdict of its own: a scanner that
+# does not know a reason takes the answer for none, and lets its pack decide.
+SUSPENDED_TEXT = "Suspended, the payment is disputed: do not let in, send to the box office"
 OPENING_VERDICTS = (Verdict.ADMITTED, Verdict.LEFT)
+
+
+def describe_verdict(verdict: Verdict, *, is_suspended: bool) -> str:
+    return SUSPENDED_TEXT if is_suspended else VERDICT_TEXTS[verdict]
+
 
 ScanId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$(?!\n)")]
 CodeText = Annotated[str, Meta(max_length=500)]
@@ -85,6 +93,7 @@ class CheckInPage(Struct, frozen=True, omit_defaults=True):
     first_at: datetime | None = None  # of who came in with this ticket before
     first_gate: str | None = None
     other_show: str | None = None  # what the ticket is for, when it is not for here
+    is_suspended: bool = False  # of reason void: not given back, its payment is disputed
 
 
 class OfflineScan(Struct, forbid_unknown_fields=True, frozen=True):

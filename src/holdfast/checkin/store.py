@@ -45,6 +45,7 @@ class CheckIn:
     number: int | None = None
     first_at: datetime | None = None
     first_gate: str | None = None
+    is_suspended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,7 @@ class CheckInStore:
             void=[row["serial"] for row in rows if row["is_void"]],
             newest=rows[-1]["serial"] if rows else 0,
             oldest_key=oldest,
+            suspended=[row["serial"] for row in rows if row["is_suspended"]],
         )
 
 

@@ -155,11 +155,11 @@ def _aside(text: str) -> None:
 
 def _show(result: "ScanResult", as_json: bool) -> None:
     """One line per scan, and a bell for every refusal."""
-    from holdfast.checkin.scan import VERDICT_TEXTS, Verdict
+    from holdfast.checkin.scan import Verdict, describe_verdict
 
-    words = (
-        VERDICT_TEXTS[result.verdict] if result.verdict else "Unknown: no network, and the pack has expired"
-    )
+    words = "Unknown: no network, and the pack has expired"
+    if result.verdict:
+        words = describe_verdict(result.verdict, is_suspended=result.is_suspended)
     if as_json:
         page = {"verdict": result.verdict, "seat": result.seat, "offline": result.is_offline, "words": words}
         if result.first_at is not None:

@@ -1076,6 +1076,13 @@ BEGIN
                > card_limit.card_seats_max);
 END $$;
 
+CREATE FUNCTION is_ticket_suspended(p_show bigint, p_serial bigint) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM suspended_ticket WHERE show_id = p_show AND serial = p_serial);
+END $$;
+
 CREATE FUNCTION issue_tickets(p_show bigint[], p_number bigint[], p_seat integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -3240,6 +3247,12 @@ CREATE TABLE stored_message (
     message bytea NOT NULL,
     stored_at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+CREATE VIEW suspended_ticket AS
+ SELECT show_id,
+    serial
+   FROM ticket
+  WHERE ((suspended_at IS NOT NULL) AND (voided_at IS NULL));
 
 CREATE VIEW ticket_for_refund AS
  SELECT show_id,

@@ -65,6 +65,7 @@ class ScanResult:
     first_at: datetime | None = None
     first_gate: str = ""
     is_offline: bool = False
+    is_suspended: bool = False  # void, and not given back: its payment is disputed
 
     @property
     def is_open(self) -> bool:
@@ -247,7 +248,7 @@ class Scanner:
         scan = OfflineScan(scan_id, code, decision.verdict, datetime.now(UTC), way)
         await self._record(JournalEntry(scan, False, decision.place))
         shown = (decision.verdict, decision.seat, decision.title, decision.first_at, decision.first_gate)
-        return ScanResult(*shown, is_offline=True)
+        return ScanResult(*shown, is_offline=True, is_suspended=decision.is_suspended)
 
     async def _record(self, entry: JournalEntry) -> None:
         """Writes to disk before the visitor is let through."""
@@ -332,4 +333,5 @@ def _result(page: CheckInPage) -> ScanResult:
         title=page.other_show or "",
         first_at=page.first_at,
         first_gate=page.first_gate or "",
+        is_suspended=page.is_suspended,
     )

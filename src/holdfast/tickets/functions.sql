@@ -4,7 +4,7 @@
 -- Admission, refund and transfer take the lock of the ticket's row first; whichever commits first wins, and
 -- the others see what it did. Several tickets are locked in the order of (show_id, number, seat).
 
-DROP VIEW IF EXISTS issued_ticket, ticket_for_refund, ticket_handover CASCADE;
+DROP VIEW IF EXISTS issued_ticket, suspended_ticket, ticket_for_refund, ticket_handover CASCADE;
 
 -- The oldest key whose codes and links are good at this show: 1, unless older ones were revoked.
 CREATE OR REPLACE FUNCTION oldest_ticket_key(p_show bigint) RETURNS int LANGUAGE sql STABLE AS $$
@@ -22,6 +22,17 @@ SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition
   FROM ticket
   JOIN payable_booking AS booking USING (show_id, number)
   LEFT JOIN entry_policy USING (show_id);
+
+-- Tickets that are void only because their payment is disputed.
+CREATE VIEW suspended_ticket AS
+SELECT show_id, serial FROM ticket WHERE suspended_at IS NOT NULL AND voided_at IS NULL;
+
+-- As of now, not of the statement that calls it: the ticket was locked meanwhile.
+CREATE OR REPLACE FUNCTION is_ticket_suspended(p_show bigint, p_serial bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM suspended_ticket WHERE show_id = p_show AND serial = p_serial);
+END $$;
 
 -- What a refund must know of a ticket.
 CREATE VIEW ticket_for_refund AS
