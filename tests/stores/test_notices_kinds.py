@@ -1,7 +1,7 @@
 """Every kind of notice, from the fact to the delivered mail (R29)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from email.message import EmailMessage
 
@@ -12,6 +12,8 @@ from holdfast.bookings import Booking, public_id
 from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.notifications import NoticeKind
+from holdfast.notifications.message_data import SAMPLE, load_templates
+from holdfast.notifications.render import compose_message
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope
@@ -141,6 +143,37 @@ async def is_taken_back(scene: Scene) -> Booking:
     return booking
 
 
+async def is_disputed(scene: Scene, *states: str) -> Booking:
+    """Zoë organises the show; another person has paid."""
+    await scene.app.postgres.execute(
+        "UPDATE event SET organiser_id = $2 WHERE id = (SELECT event_id FROM show WHERE id = $1)",
+        scene.show,
+        scene.reader,
+    )
+    payer, _ = await a_reader(scene.app, "Ann")
+    booking = await bought(scene.app, scene.show, 1, owner=payer)
+    for state in states:
+        await scene.app.postgres.execute(
+            "SELECT record_chargeback($1, $2, 1, 'dp_1', $3::text::chargeback_state, 1500, 'forged', true)",
+            scene.show,
+            booking.number,
+            state,
+        )
+    return booking
+
+
+async def is_disputed_now(scene: Scene) -> Booking:
+    return await is_disputed(scene, "open")
+
+
+async def wins_the_dispute(scene: Scene) -> Booking:
+    return await is_disputed(scene, "open", "won")
+
+
+async def loses_the_dispute(scene: Scene) -> Booking:
+    return await is_disputed(scene, "open", "lost")
+
+
 # What happens, what the mail is called, what it says, and what is attached to it.
 HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking]], str, str, set[str]]] = {
     NoticeKind.HOLD_LAPSING: (lapsing, "Pay now", "2 minutes left", set()),
@@ -155,6 +188,9 @@ HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking]], str, str,
     NoticeKind.TICKET_GIVEN: (gives_away, "You transferred", "no longer works", set()),
     NoticeKind.TICKET_GOT: (is_given, "Ann sent you", "only this code works", {"tickets.pdf", "tickets.ics"}),
     NoticeKind.TICKET_TAKEN_BACK: (is_taken_back, "Zoë took back", "before you accepted it", set()),
+    NoticeKind.CHARGEBACK_OPEN: (is_disputed_now, "€15.00", "are suspended", set()),
+    NoticeKind.CHARGEBACK_WON: (wins_the_dispute, "in your favour", "valid again", set()),
+    NoticeKind.CHARGEBACK_LOST: (loses_the_dispute, "was lost", "not paid out to you", set()),
 }
 LEADS_TO_BOOKING = {
     *(
@@ -212,6 +248,15 @@ async def test_each_kind_of_fact_becomes_a_complete_mail(
         assert words in body
         assert "Zoë" in body
         assert (page in body) == (kind in LEADS_TO_BOOKING)
+
+
+def test_an_organiser_whose_house_suspends_no_tickets_reads_that_they_stay_valid() -> None:
+    lenient = replace(SAMPLE, is_suspended=False)
+
+    letter = compose_message(NoticeKind.CHARGEBACK_OPEN, lenient, "en", load_templates())
+
+    assert "stay valid" in letter.lines[0]
+    assert "organise" in letter.foot
 
 
 def body_of(mail: EmailMessage, form: str) -> str:

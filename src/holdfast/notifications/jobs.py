@@ -4,10 +4,12 @@ The consumer only inserts rows, so a slow or unreachable mail server does not de
 may send: a worker leases a notice, and the notices of a dead worker become due again when the lease ends.
 """
 
+from msgspec.structs import replace
+
 from holdfast.engines.loop import Job
 from holdfast.engines.turns import Turns
 from holdfast.notifications.deliver import NoticeDelivery
-from holdfast.notifications.notice import CONSUMED_KINDS, SHOW_FACTS, build_notice
+from holdfast.notifications.notice import CONSUMED_KINDS, SHOW_FACTS, TO_ORGANISERS, build_notice
 from holdfast.notifications.store import NotificationStore
 from holdfast.outbox import Consumer, Fact, Outbox, ShowChanged
 
@@ -28,7 +30,10 @@ def consumer(notices: NotificationStore) -> Consumer:
     async def add_notices(fact: Fact) -> None:
         kind = SHOW_FACTS.get(type(fact.body))
         if kind is None:
-            if (new := build_notice(fact)) is not None:
+            new = build_notice(fact)
+            if new is not None and new.kind in TO_ORGANISERS:
+                new = replace(new, account_id=await notices.organiser_of(fact.show_id))
+            if new is not None:
                 await notices.add(new)
             return
         move = None

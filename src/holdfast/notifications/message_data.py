@@ -247,6 +247,7 @@ def _of_show(due: DueNotice, occasion: TicketShow) -> MessageData:
         amount_minor=due.body.get("amount_minor", 0),
         currency=due.body.get("currency", ""),
         reason=due.body.get("reason") or "",
+        is_suspended=due.body.get("tickets_suspended", False),
         at=datetime.fromisoformat(at) if at else None,
     )
 
@@ -266,6 +267,7 @@ SAMPLE = MessageData(
     until=STARTS_AT - timedelta(days=9),
     minutes=3,
     reason="Insufficient funds.",
+    is_suspended=True,
     at=STARTS_AT - timedelta(days=7),
     starts_before=STARTS_AT - timedelta(hours=1),
     other="bob@example.org",

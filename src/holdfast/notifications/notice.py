@@ -26,7 +26,9 @@ from holdfast.outbox import (
     BookingConfirmed,
     BookingExpired,
     Fact,
+    PaymentBody,
     PaymentDeclined,
+    PaymentDisputed,
     PaymentLate,
     RefundDone,
     ShowCancelledFact,
@@ -58,6 +60,10 @@ class NoticeKind(StrEnum):
     TICKET_GIVEN = "ticket_given"
     TICKET_GOT = "ticket_got"  # with the ticket
     TICKET_TAKEN_BACK = "ticket_taken_back"  # before it was accepted
+    # To the organiser of the show:
+    CHARGEBACK_OPEN = "chargeback_open"  # the payer's bank took the money back
+    CHARGEBACK_WON = "chargeback_won"
+    CHARGEBACK_LOST = "chargeback_lost"
 
 
 class NoticeState(StrEnum):
@@ -90,8 +96,14 @@ SHOW_FACTS: Mapping[type, NoticeKind] = {
 CONSUMED_KINDS = (
     *(BookingConfirmed.KIND, BookingExpired.KIND, PaymentDeclined.KIND, PaymentLate.KIND, RefundDone.KIND),
     *(ShowChanged.KIND, ShowCancelledFact.KIND, TicketTransferred.KIND, TicketsSentAgain.KIND),
-    TicketTakenBack.KIND,
+    *(TicketTakenBack.KIND, PaymentDisputed.KIND),
 )
+CHARGEBACKS: Mapping[str, NoticeKind] = {
+    "open": NoticeKind.CHARGEBACK_OPEN,
+    "won": NoticeKind.CHARGEBACK_WON,
+    "lost": NoticeKind.CHARGEBACK_LOST,
+}
+TO_ORGANISERS = frozenset(CHARGEBACKS.values())
 
 
 class NewNotice(Struct, frozen=True, kw_only=True):
@@ -152,6 +164,14 @@ def build_notice(fact: Fact) -> NewNotice | None:
                 "at": fact.at.isoformat(),
             }
             return _notice_for(fact, NoticeKind.REFUNDED, owner_id, body)
+        case PaymentDisputed(state=state) as payment if state in CHARGEBACKS:
+            body = _money_fields(payment) | {
+                "reason": payment.reason,
+                "tickets_suspended": payment.tickets_suspended,
+            }
+            return _notice_for(
+                fact, CHARGEBACKS[state], None, body
+            )  # to whom: NotificationStore.organiser_of
         case TicketsSentAgain(account_id=account_id):
             return _notice_for(fact, NoticeKind.TICKETS, account_id, {})
         case TicketTransferred() as given:
@@ -183,7 +203,7 @@ def _booking_fields(booking: BookingConfirmed | BookingExpired) -> dict[str, Any
     return {"seats": booking.seats, "amount_minor": booking.amount_minor, "currency": booking.currency}
 
 
-def _money_fields(moved: PaymentDeclined | PaymentLate | RefundDone) -> dict[str, Any]:
+def _money_fields(moved: PaymentBody | RefundDone) -> dict[str, Any]:
     return {"amount_minor": moved.amount_minor, "currency": moved.currency}
 
 

@@ -30,6 +30,9 @@ ON CONFLICT DO NOTHING;
 -- No row: the change did not affect the start.
 SELECT starts_before, starts_at FROM moved_show WHERE show_id = $1 AND revision = $2;
 
+-- name: organiser_of
+SELECT organiser_id FROM show_organiser WHERE show_id = $1;
+
 -- name: people_of_show
 -- A page of the show's tickets and their owners; no row: the end. It includes tickets that were returned
 -- after $4, because their owners reacted to the change that this notice is about.

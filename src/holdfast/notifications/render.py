@@ -16,7 +16,7 @@ from email.utils import format_datetime, parseaddr
 from typing import TYPE_CHECKING, Any
 
 from holdfast.money import format_money
-from holdfast.notifications.notice import NoticeKind
+from holdfast.notifications.notice import TO_ORGANISERS, NoticeKind
 
 if TYPE_CHECKING:  # as in money.py: imported lazily, only processes that compose messages need it
     from jinja2 import Template
@@ -79,7 +79,8 @@ class MessageData:
     currency: str = ""
     until: datetime | None = None  # of a hold
     minutes: int = 0  # until the hold expires
-    reason: str = ""  # the bank's
+    reason: str = ""  # the bank's, or the payer's for a dispute
+    is_suspended: bool = False  # the tickets, while the payment is disputed
     at: datetime | None = None  # when money went back
     starts_before: datetime | None = None
     other: str = ""  # who a ticket comes from or goes to
@@ -121,6 +122,7 @@ DETAILS: Mapping[NoticeKind, tuple[str, ...]] = {
     NoticeKind.TICKET_GIVEN: ("when", "where", "seats", "booking"),
     NoticeKind.TICKET_GOT: ("when", "where", "seats"),
     NoticeKind.TICKET_TAKEN_BACK: ("when", "where", "seats"),
+    **dict.fromkeys(TO_ORGANISERS, ("booking", "amount", "grounds", "when", "where")),
 }
 
 
@@ -165,7 +167,7 @@ def compose_message(
         stubs=[(describe_seat(stub.seat, common), stub) for stub in contents.stubs],
         open_word=common["open"],
         code_word=common["code"],
-        foot=common["foot"],
+        foot=common["foot_organiser" if kind in TO_ORGANISERS else "foot"],
         link=link,
         link_word=common[link_word] if link else "",
         enclosures=contents.enclosures,
@@ -173,9 +175,15 @@ def compose_message(
 
 
 def _is_otherwise(kind: NoticeKind, contents: MessageData) -> bool:
-    """The recipient of a ticket has not signed up yet, or a payment was declined and the hold has expired."""
-    is_waiting = kind is NoticeKind.TICKET_GOT and not contents.stubs
-    return is_waiting or (kind is NoticeKind.DECLINED and contents.until is None)
+    """A recipient without an account, a payment declined after the hold, a dispute that suspends nothing."""
+    match kind:
+        case NoticeKind.TICKET_GOT:
+            return not contents.stubs
+        case NoticeKind.DECLINED:
+            return contents.until is None
+        case NoticeKind.CHARGEBACK_OPEN:
+            return not contents.is_suspended
+    return False
 
 
 def _button(kind: NoticeKind, contents: MessageData, is_otherwise: bool) -> tuple[str, str]:
@@ -254,6 +262,7 @@ def _values(contents: MessageData, locale: str, common: Words) -> dict[str, str]
         "until": when(contents.until),
         "day": format_date(contents.at, "long", written) if contents.at else "",
         "reason": to_one_line(contents.reason),
+        "grounds": to_one_line(contents.reason),
         "other": to_one_line(contents.other),
     }
 

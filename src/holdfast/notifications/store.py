@@ -77,6 +77,10 @@ class NotificationStore:
         row = await self._postgres.fetchrow(Q.move_of_show, show_id, revision)
         return dict(row) if row else None
 
+    async def organiser_of(self, show_id: int) -> int | None:
+        organiser_id: int | None = await self._postgres.fetchval(Q.organiser_of, show_id)
+        return organiser_id
+
     async def add_for_show(
         self, fact_id: int, kind: NoticeKind, show_id: int, since: datetime, body: Mapping[str, Any]
     ) -> None:
