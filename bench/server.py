@@ -17,6 +17,7 @@ from holdfast.app import asgi_app
 from holdfast.bookings import BookingState
 from holdfast.bookings.view import BookingPage, SeatPage
 from holdfast.config import Config
+from holdfast.engines.aside import favour_loop
 from holdfast.holds import HoldBody
 from holdfast.runtime.workers import rarely_collect
 from holdfast.site.templates_env import warm_up
@@ -68,6 +69,7 @@ def main() -> None:
     port, config = int(sys.argv[1]), Config.from_env(os.environ)
     warm_up()
     rarely_collect()
+    favour_loop()
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     listener.bind(("127.0.0.1", port))

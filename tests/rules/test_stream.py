@@ -201,6 +201,15 @@ def test_a_hall_that_has_grown_is_sent_as_a_whole() -> None:
     assert feed.states == b"A" * 20
 
 
+def test_the_differences_of_a_large_hall_are_found_in_all_its_parts() -> None:
+    before, after = b"A" * 2000, bytearray(b"A" * 2000)
+    after[0], after[255], after[256], after[1999] = b"HBXH"
+
+    step = step_between(before, Snapshot(9, EPOCH + 8, bytes(after), a_layout(20)))
+
+    assert step.changes == {0: "H", 255: "B", 256: "X", 1999: "H"}
+
+
 @given(st.text("AHBX", min_size=SEATS, max_size=SEATS), st.text("AHBX", min_size=SEATS, max_size=SEATS))
 def test_applying_the_differences_turns_one_map_into_the_other(before: str, after: str) -> None:
     step = step_between(before.encode(), a_snapshot(EPOCH + 1, after.encode()))

@@ -8,7 +8,6 @@
 While PostgreSQL is unreachable, every cache returns stale values, so that browsing goes on (R4).
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import date
@@ -20,6 +19,7 @@ import msgspec
 from holdfast.catalogue.errors import NoSuchEvent, NoSuchShow, NoSuchVenue
 from holdfast.catalogue.event import City, Event, Hall, Kind, OrphanRule, ShowOnSale
 from holdfast.catalogue.responses import EventsQuery
+from holdfast.engines.aside import run_aside
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres, Queries, Queryable
 from holdfast.layouts import Layout, LayoutBody, NoSuchLayout, encode_canonical
@@ -95,7 +95,7 @@ class Catalogue:
 
     async def add_layout(self, body: LayoutBody) -> Layout:
         """Store a shared layout. Raises LayoutProblem if it is invalid."""
-        layout = await asyncio.to_thread(Layout.build, body)
+        layout = await run_aside(Layout.build, body)
         await store_layout(self._postgres, layout)
         return layout
 
@@ -205,8 +205,8 @@ class Catalogue:
         body = await self._postgres.fetchval(Q.layout_body, layout_hash)
         if body is None:
             raise NoSuchLayout(layout=layout_hash)
-        # In a thread: a stadium takes a good part of a second and would block all other requests.
-        return await asyncio.to_thread(lambda: Layout.build(msgspec.json.decode(body, type=LayoutBody)))
+        # A stadium takes a good part of a second and would block all other requests.
+        return await run_aside(lambda: Layout.build(msgspec.json.decode(body, type=LayoutBody)))
 
 
 async def store_layout(tx: Queryable, layout: Layout) -> None:

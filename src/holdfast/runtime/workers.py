@@ -17,6 +17,7 @@ from typing import Any
 from holdfast.backup import refuse_older_ledger
 from holdfast.config import Config
 from holdfast.demo.only_demo_data import refuse_other_data
+from holdfast.engines.aside import favour_loop
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import migrate
@@ -153,6 +154,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     metrics.share(DataFolder(config.data_dir).meter)
     rarely_collect()
     allow_connections()
+    favour_loop()
     cue.wait()
     warming.join(WARM_WITHIN_S)
     server = WorkerServer(

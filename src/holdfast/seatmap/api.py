@@ -9,7 +9,8 @@ from starlette.types import Scope
 
 from holdfast.bookings import BookingState
 from holdfast.catalogue import NoSuchShow
-from holdfast.seatmap.snapshot import Snapshot, packed_page
+from holdfast.engines.aside import run_aside
+from holdfast.seatmap.snapshot import Snapshot, packed_page, ready_page
 from holdfast.seatmap.store import SeatMap
 from holdfast.web.caller import Role
 from holdfast.web.responses import EncodedResponse, answer, query, takes_packed, unchanged
@@ -77,7 +78,9 @@ async def get_show_layout(request: Request) -> Response:
         return known
     headers = {"ETag": etag, "Cache-Control": cache_control, "Vary": "Accept-Encoding"}
     if takes_packed(request.scope):
-        return answer(200, packed_page(show.layout), headers | PACKED)
+        # A hall that was drawn seat by seat has a page of megabytes.
+        page = ready_page(show.layout) or await run_aside(packed_page, show.layout)
+        return answer(200, page, headers | PACKED)
     return answer(200, show.layout.page(), headers)
 
 

@@ -23,6 +23,7 @@ from holdfast.bookings import VERSIONS_PER_EPOCH
 from holdfast.seatmap.snapshot import Snapshot
 
 HEARTBEAT = b":\n\n"
+COMPARED_AT_ONCE = 256  # seats
 FRAMES_MAX = 2000  # as many as pool.lua keeps
 FRAMES_BYTES_MAX = 262_144  # per show; a viewer further behind takes a snapshot
 
@@ -56,8 +57,13 @@ def snapshot_frame(snapshot: Snapshot) -> bytes:
 
 def step_between(before: bytes, after: Snapshot) -> MapChange:
     """The change from `before` to `after`; both have the same number of seats."""
-    pairs = enumerate(zip(before, after.states, strict=True))
-    return MapChange(after.version, {seat: chr(new) for seat, (old, new) in pairs if old != new})
+    changes: dict[int, str] = {}
+    for first in range(0, len(before), COMPARED_AT_ONCE):  # most parts of a stadium are equal
+        old_part, new_part = (states[first : first + COMPARED_AT_ONCE] for states in (before, after.states))
+        if old_part != new_part:
+            pairs = enumerate(zip(old_part, new_part, strict=True), first)
+            changes |= {seat: chr(new) for seat, (old, new) in pairs if old != new}
+    return MapChange(after.version, changes)
 
 
 def retry_frame(wait_ms: int) -> bytes:

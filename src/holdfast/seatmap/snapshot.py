@@ -17,6 +17,7 @@ import msgspec
 from holdfast.layouts import Layout, Prefer, compute_seat_costs
 
 CODES = b"AHBX"
+PACKED_AT_ONCE_MAX = 50_000  # bytes of a layout's page: about two milliseconds
 GZIP = 31  # zlib's name for the wrapper that HTTP calls gzip
 TO_BITS = bytes.maketrans(CODES, bytes(range(4)))
 
@@ -117,9 +118,17 @@ def packed_plan(layout: Layout, prefer: Prefer) -> tuple[bytes, bytes]:
 
 def packed_page(layout: Layout) -> bytes:
     """What a browser needs to draw the hall, gzipped once: it never changes."""
-    if "packed_page" not in layout.derived:
-        layout.derived["packed_page"] = packed(layout.page(), level=9)
-    page: bytes = layout.derived["packed_page"]
+    page = ready_page(layout)
+    if page is None:
+        page = layout.derived["packed_page"] = packed(layout.page(), level=9)
+    return page
+
+
+def ready_page(layout: Layout) -> bytes | None:
+    """The packed page if it is small enough to be packed at once, or has been packed before."""
+    page: bytes | None = layout.derived.get("packed_page")
+    if page is None and len(layout.page()) < PACKED_AT_ONCE_MAX:
+        page = layout.derived["packed_page"] = packed(layout.page(), level=9)
     return page
 
 
