@@ -139,6 +139,24 @@ async def test_a_hold_is_not_cancelled_while_its_map_is_rebuilt(app: App) -> Non
 
 
 async def test_holds_are_not_merged_and_blocks_not_released_while_their_map_is_rebuilt(app: App) -> None:
+async def test_a_hold_that_is_extended_beside_a_rebuild_has_its_new_end_in_the_map(app: App) -> None:
+    """The rebuild has read the old end: its map would end the claim while the buyer still holds the seat."""
+    changed, other = await two_tills(app)
+    theirs, ours = await hold(app, changed.show, an_owner(), 1), await hold(app, other.show, an_owner(), 1)
+    pool = Pool(app.claims, app.redis, changed.show)
+
+    async with locked(changed):
+        extending = asyncio.ensure_future(app.holds.extend(theirs, 1200))
+        await until(lambda: a_statement_waits(app.postgres))
+        assert (await app.holds.extend(ours, 1200)).expires_at > ours.expires_at
+        assert not extending.done()
+        await pool.settle("extend", theirs.claim, 60_000)  # the map that is published has the old end
+
+    assert (await extending).expires_at > theirs.expires_at
+    claims = (await pool.map()).claims or {}
+    assert claims[str(theirs.claim)] > await pool.now_ms() + 1_000_000
+
+
     till, _ = await two_tills(app)
     owner = an_owner()
     first, added = await hold(app, till.show, owner, 1), await hold(app, till.show, owner, 2)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from holdfast.bookings import Booking, BookingState, HoldGone, booking_page
+from holdfast.bookings import Booking, BookingState, Extension, HoldGone, booking_page
 from holdfast.catalogue.store import store_layout
 from holdfast.claim import Settlement
 from holdfast.holds import OverLimit, SeatsTaken
@@ -284,7 +284,7 @@ class TestRule12TheFence:
 
         await till.postgres.execute(change, till.show, BookingState.HELD)
         assert await ledger.cancel(late, late.owner_id) is None
-        assert await ledger.extend(late, ttl_s=600, life_max_s=1800) is None
+        assert await ledger.extend_holds([Extension(till.show, late.number, late.fence, 600, 1800)]) == [None]
 
     async def test_money_of_an_attempt_with_an_older_fence_confirms_nothing(self, stage: Stage) -> None:
         """Its answer came when the payer had tried again: the second attempt decides, this one is late."""

@@ -122,6 +122,16 @@ class Opening(Struct, frozen=True, gc=False):
         return Claim(self.claim_id, self.owner_id, self.seats)
 
 
+class Extension(Struct, frozen=True, gc=False):
+    """More time for a hold: `ttl_s` from now, as far as `life_max_s` after its beginning."""
+
+    show_id: int
+    number: int
+    fence: int
+    ttl_s: int
+    life_max_s: int
+
+
 class Rival(Struct, frozen=True, gc=False):
     """The booking that has a requested seat, as far as the map needs to know."""
 

@@ -249,6 +249,33 @@ BEGIN
       FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
 END $$;
 
+-- Gives holds more time: p_ttl_s from now, but never less than they have and not beyond p_life_max_s. A row
+-- that has expired, moved on or has another fence is left alone and is missing from the result. The sale is
+-- shared, as in cancel_holds: a rebuild either reads the new end, or has published the old one before the
+-- caller tells the map.
+CREATE OR REPLACE FUNCTION extend_holds(
+    p_show bigint[], p_number bigint[], p_fence bigint[], p_ttl_s int[], p_life_max_s int
+) RETURNS SETOF booking LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM share_sales(p_show);
+    RETURN QUERY
+    WITH locked AS (
+        SELECT booking.show_id, booking.number, requested.ttl_s
+          FROM unnest(p_show, p_number, p_fence, p_ttl_s) AS requested (show_id, number, fence, ttl_s)
+          JOIN booking USING (show_id, number)
+         WHERE booking.fence = requested.fence AND booking.state = 'held' AND booking.expires_at > now()
+      ORDER BY booking.show_id, booking.number
+           FOR UPDATE OF booking
+    )
+    UPDATE booking
+       SET expires_at = greatest(expires_at, least(now() + locked.ttl_s * interval '1 s',
+                                                   opened_at + p_life_max_s * interval '1 s'))
+      FROM locked
+     WHERE booking.show_id = locked.show_id AND booking.number = locked.number
+       AND booking.state = 'held' AND booking.expires_at > now()
+ RETURNING booking.*;
+END $$;
+
 -- A confirmed booking, or a block, gives up some of its seats and keeps the others. The caller has locked the
 -- booking and, of a confirmed one, its tickets. An admitted visitor's ticket stays as it is.
 CREATE OR REPLACE FUNCTION give_up_seats(p_booking booking, p_seats int[], p_actor bigint) RETURNS void

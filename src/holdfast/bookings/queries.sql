@@ -75,13 +75,10 @@ SELECT floor(extract(epoch FROM
  WHERE show_id = $1 AND number = $2 AND owner_id = $3 AND state = 'held' AND expires_at > now();
 
 -- name: extend
--- A row that lapsed, moved on or has another fence is left alone: no row in the answer.
--- Time is never taken away.
-   UPDATE booking
-      SET expires_at = greatest(expires_at,
-                                least(now() + $4 * interval '1 ms', opened_at + $5 * interval '1 s'))
-    WHERE show_id = $1 AND number = $2 AND fence = $3 AND state = 'held' AND expires_at > now()
-RETURNING *;
+-- The lock wait is limited as in open_holds.
+SELECT extended.*
+  FROM set_config('lock_timeout', $6, true) AS lock_wait,
+       extend_holds($1, $2, $3, $4, CASE WHEN lock_wait IS NOT NULL THEN $5::int END) AS extended;
 
 -- name: block
 SELECT * FROM block_seats($1, $2, $3, $4);

@@ -14,6 +14,7 @@ from holdfast.bookings.booking import (
     AlreadyOpened,
     Booking,
     BookingState,
+    Extension,
     LiveBooking,
     Opening,
     OpeningOutcome,
@@ -214,11 +215,12 @@ class Bookings:
         row = await self._postgres.fetchrow(Q.extension, *key, ttl_s * 1000, life_max_s)
         return int(row["left_ms"]) if row else None
 
-    async def extend(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> Booking | None:
-        row = await self._postgres.fetchrow(
-            Q.extend, booking.show_id, booking.number, booking.fence, ttl_s * 1000, life_max_s
-        )
-        return _parse_booking(row) if row else None
+    async def extend_holds(self, more: Sequence[Extension], lock_wait_ms: int = 0) -> list[Booking | None]:
+        """None: not held any more. A locked sale raises LockNotAvailableError for all."""
+        keys = zip(*((one.show_id, one.number, one.fence, one.ttl_s) for one in more), strict=True)
+        rows = await self._postgres.fetch(Q.extend, *keys, more[0].life_max_s, str(lock_wait_ms))
+        extended = {(row["show_id"], row["number"]): _parse_booking(row) for row in rows}
+        return [extended.get((one.show_id, one.number)) for one in more]
 
     async def sweep(self, limit: int) -> list[tuple[int, int]]:
         """Close bookings whose time has passed: (show, number) of each."""

@@ -14,6 +14,7 @@ sold.
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import structlog
@@ -25,6 +26,7 @@ from holdfast.bookings import (
     Booking,
     Bookings,
     BookingState,
+    Extension,
     HoldGone,
     Opening,
     OpeningOutcome,
@@ -109,14 +111,13 @@ class HoldService:
         self._hold: Batcher[HoldRequest, HoldOutcome | Decision | StaleCatalogue] = Batcher(
             self._hold_many, **batches
         )
-        lock_wait_s = config.sale_lock_wait_ms / 1000
-        self._open = Opener(bookings, **batches, lock_wait_s=lock_wait_s)
+        by_show: dict[str, Any] = {**batches, "lock_wait_s": config.sale_lock_wait_ms / 1000}
+        self._open = Opener(bookings, **by_show)
         self._cancel: ShowBatcher[Booking, Booking | None] = ShowBatcher(
-            bookings.cancel_holds,
-            bookings.lock_waits,
-            batch_max=config.batch_max,
-            waiting_max=config.waiting_max,
-            lock_wait_s=lock_wait_s,
+            bookings.cancel_holds, bookings.lock_waits, **by_show
+        )
+        self._extend: ShowBatcher[Extension, Booking | None] = ShowBatcher(
+            bookings.extend_holds, bookings.lock_waits, **by_show
         )
         self._ledger_only = LedgerOnlyHolds(bookings, self._open, seatmap, at_once_max=config.ledger_only_max)
         self._updates = MapUpdates(bookings, claims, seatmap, **batches)
@@ -180,12 +181,16 @@ class HoldService:
         # Claim first, then row: in the other order a crash in between leaves a row whose claim ends early,
         # and Redis would offer seats that are still held.
         await self.update_map(booking.show_id, Settlement("extend", booking.claim, claim_ms))
-        extended = await self.bookings.extend(booking, ttl_s=ttl_s, life_max_s=life_max_s)
+        extended = await self._extend(
+            Extension(booking.show_id, booking.number, booking.fence, ttl_s, life_max_s)
+        )
         if extended is None:
             raise HoldGone(state=booking.state)
-        # Does something only if Redis lost the claim before its row ended: PostgreSQL has just confirmed
-        # that the seats still belong to this buyer.
-        await self.update_map(booking.show_id, Settlement("adopt", booking.claim, claim_ms))
+        # Again: the map may have been rebuilt meanwhile with the row's old end, or may have lost the claim.
+        claim = booking.claim
+        await self.update_map(
+            booking.show_id, Settlement("extend", claim, claim_ms), Settlement("adopt", claim, claim_ms)
+        )
         metrics.add("bookings_total", move="extend")
         return extended
 
