@@ -16,6 +16,7 @@ from holdfast.app import App, open_app
 from holdfast.bookings import Booking, BookingState, OpeningRefused
 from holdfast.config import Config
 from holdfast.errors import Busy
+from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import PaymentStep
 from holdfast.payments.store import CapturedPayment
@@ -138,7 +139,6 @@ async def test_a_hold_is_not_cancelled_while_its_map_is_rebuilt(app: App) -> Non
     assert await changed.violations() == await other.violations() == []
 
 
-async def test_holds_are_not_merged_and_blocks_not_released_while_their_map_is_rebuilt(app: App) -> None:
 async def test_a_hold_that_is_extended_beside_a_rebuild_has_its_new_end_in_the_map(app: App) -> None:
     """The rebuild has read the old end: its map would end the claim while the buyer still holds the seat."""
     changed, other = await two_tills(app)
@@ -157,6 +157,7 @@ async def test_a_hold_that_is_extended_beside_a_rebuild_has_its_new_end_in_the_m
     assert claims[str(theirs.claim)] > await pool.now_ms() + 1_000_000
 
 
+async def test_holds_are_not_merged_and_blocks_not_released_while_their_map_is_rebuilt(app: App) -> None:
     till, _ = await two_tills(app)
     owner = an_owner()
     first, added = await hold(app, till.show, owner, 1), await hold(app, till.show, owner, 2)
@@ -240,3 +241,37 @@ async def test_a_payment_is_confirmed_without_waiting_for_a_locked_booking_of_an
 
     assert [after.step, (await waiting).step] == [PaymentStep.PAID, PaymentStep.PAID]
     assert await changed.violations() == await other.violations() == []
+
+
+async def test_payments_that_end_do_not_wait_long_for_a_locked_booking(app: App) -> None:
+    """Their connection is needed; the job takes them up again, and nothing was written meanwhile."""
+    till, _ = await two_tills(app)
+    declined, expired, late = [await paying(app, till.show, seat) for seat in (1, 2, 3)]
+    late = await confirmed(app, await app.payments.release(late, is_sure=False))
+    no = Charge(answer=GatewayAnswer.NO)
+
+    async with locked(till, BOOKINGS):
+        for ending in (
+            app.payments.give_back(declined, no, PaymentStep.DECLINED),
+            app.payments.release(expired, is_sure=True),
+            app.payments.book_late(late, may_book=True),
+        ):
+            with pytest.raises(Busy):
+                await ending
+
+    assert (await app.payments.give_back(declined, no, PaymentStep.DECLINED)).step is PaymentStep.DECLINED
+    assert (await app.payments.release(expired, is_sure=True)).step is PaymentStep.EXPIRED
+    assert (await app.payments.book_late(late, may_book=True)).step is PaymentStep.PAID
+    assert await till.violations() == []
+
+
+async def test_the_holds_of_a_cancelled_show_do_not_wait_long_for_its_lock(app: App) -> None:
+    till, _ = await two_tills(app)
+    held = await hold(app, till.show, an_owner(), 1)
+
+    async with locked(till):
+        with pytest.raises(Busy):
+            await app.refund_store.let_holds_go([held])
+
+    assert [claim.units for claim in await app.refund_store.let_holds_go([held])] == [(1,)]
+    assert await till.taken() == {}

@@ -14,13 +14,21 @@ SELECT confirmed.*
                         CASE WHEN lock_wait IS NOT NULL THEN $9::bigint[] END) AS confirmed;
 
 -- name: give_back
-SELECT * FROM decline_payments($1, $2, $3, $4, $5, $6);
+-- The lock wait, here and in the next two: as for start.
+SELECT declined.*
+  FROM set_config('lock_timeout', $7, true) AS lock_wait,
+       decline_payments($1, $2, $3, $4, $5,
+                        CASE WHEN lock_wait IS NOT NULL THEN $6::payment_step END) AS declined;
 
 -- name: release
-SELECT * FROM expire_payments($1, $2, $3, $4, $5);
+SELECT expired.*
+  FROM set_config('lock_timeout', $6, true) AS lock_wait,
+       expire_payments($1, $2, $3, $4, CASE WHEN lock_wait IS NOT NULL THEN $5::int END) AS expired;
 
 -- name: book_late
-SELECT * FROM settle_late_payment($1, $2, $3, $4);
+SELECT settled.*
+  FROM set_config('lock_timeout', $5, true) AS lock_wait,
+       settle_late_payment($1, $2, $3, $4 AND lock_wait IS NOT NULL) AS settled;
 
 -- name: advance
 -- The next step, before it is tried. A worker that has lost its turn changes nothing and gets no row. While

@@ -13,7 +13,7 @@ from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries
-from holdfast.engines.show_batch import ShowBatcher
+from holdfast.engines.show_batch import OWN_LOCK_WAIT_MS, ShowBatcher, busy_if_locked
 from holdfast.errors import Busy
 from holdfast.payments.gateway import Charge
 from holdfast.payments.payment import Payment, PaymentRequest
@@ -133,18 +133,17 @@ class PaymentStore:
 
     async def give_back(self, payment: Payment, charge: Charge, end: PaymentStep) -> Payment:
         """The hold continues. `end`: DECLINED or CALLED_OFF."""
-        rows = await self._fetch("give_back", *_keys([payment]), [charge.reason], [charge.code], end)
-        return _payment(rows[0])
+        return await self._move("give_back", *_keys([payment]), [charge.reason], [charge.code], end)
 
     async def release(self, payment: Payment, *, is_sure: bool, due_ms: int = 0) -> Payment:
         """Release the seats. `is_sure`: no money can come any more; otherwise the payment is watched."""
         end = PaymentStep.EXPIRED if is_sure else PaymentStep.WATCH
-        return _payment((await self._fetch("release", *_keys([payment]), end, due_ms))[0])
+        return await self._move("release", *_keys([payment]), end, due_ms)
 
     async def book_late(self, payment: Payment, *, may_book: bool) -> Payment:
         """PAID with all its seats, or RETURNED with a refund that has been requested."""
         key = (payment.show_id, payment.number, payment.attempt)
-        return _payment((await self._fetch("book_late", *key, may_book))[0])
+        return await self._move("book_late", *key, may_book)
 
     async def advance(self, payment: Payment, step: PaymentStep, charge: Charge | None, due_ms: int) -> bool:
         """Store the next step before it is tried. False: another worker has taken the turn."""
@@ -205,6 +204,11 @@ class PaymentStore:
         if await self._postgres.fetchval(Q.take_turn, *key, self.lease_ms) is None:
             return None
         return await self.payment(*key)
+
+    async def _move(self, effect: str, *args: object) -> Payment:
+        """One payment. Busy: its rows stay locked; the job tries again when the lease has ended."""
+        with busy_if_locked():
+            return _payment((await self._fetch(effect, *args, str(OWN_LOCK_WAIT_MS)))[0])
 
     async def _fetch(self, effect: str, *args: object) -> list[Any]:
         for _ in range(TRIES_MAX):

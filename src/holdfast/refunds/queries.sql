@@ -149,7 +149,10 @@ ORDER BY number
    LIMIT $2;
 
 -- name: let_holds_go
-SELECT show_id, number, owner_id, claim_id, seats FROM cancel_holds($1, $2, $3, 'held', NULL);
+-- The lock wait is limited for this statement alone; an argument depends on it, so that it is set before.
+SELECT show_id, number, owner_id, claim_id, seats
+  FROM set_config('lock_timeout', $4, true) AS lock_wait,
+       cancel_holds($1, $2, $3, CASE WHEN lock_wait IS NOT NULL THEN 'held'::booking_state END, NULL);
 
 -- name: cancellation
 -- A rule has no actor: what was refunded without one was refunded because the show was cancelled.

@@ -15,7 +15,7 @@ from holdfast.claim import Claim
 from holdfast.config import Config
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries, Row, Transaction, require_row
-from holdfast.engines.show_batch import ShowBatcher
+from holdfast.engines.show_batch import OWN_LOCK_WAIT_MS, ShowBatcher, busy_if_locked
 from holdfast.errors import Busy
 from holdfast.refunds.decision import (
     DecidedRefund,
@@ -197,9 +197,13 @@ class RefundStore:
         return [(show_id, row["number"], row["attempt"]) for row in rows]
 
     async def let_holds_go(self, held: Sequence[Booking]) -> list[Claim]:
-        """The claims of the released holds; a hold that has changed meanwhile is missing."""
+        """The claims of the released holds; a hold that has changed meanwhile is missing.
+
+        Busy: the sale or a hold stays locked; the job tries again.
+        """
         keys = [b.show_id for b in held], [b.number for b in held], [b.fence for b in held]
-        rows = await self._fetch(Q.let_holds_go, *keys)
+        with busy_if_locked():
+            rows = await self._postgres.fetch(Q.let_holds_go, *keys, str(OWN_LOCK_WAIT_MS))
         return [Claim(row["claim_id"], row["owner_id"], tuple(row["seats"])) for row in rows]
 
     async def cancellation(self, show_id: int) -> Cancellation:
