@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.app import App
+from holdfast.outbox.fact import BookingBody, BookingCancelled, BookingMerged, Fact
 from tests.support.browser_session import ANN, Visitor, booking_key, state_of
 from tests.support.paid_bookings import violations
 from tests.support.wait import until
@@ -32,6 +33,34 @@ async def test_two_holds_of_a_show_are_paid_for_together(
     assert await app.postgres.fetchval(CHARGES, show) == 4500
     await until(lambda: ann.sees_states(show, "BBAABAAAAA"))
     assert await violations(app, show) == []
+
+
+async def test_the_facts_say_which_booking_has_the_seats(
+    ann: Visitor, app: App, a_show: Callable[..., Any]
+) -> None:
+    show = await a_show(seats=10, price_minor=1500)
+    first, second = await ann.holds(show, "A-1"), await ann.holds(show, "A-5")
+    await ann.sends("/merge")
+    numbers = [booking_key(path)[1] for path in (first, second)]
+
+    facts: list[Fact] = []
+
+    async def all_are_settled() -> bool:
+        await app.outbox.settle(10_000)
+        facts[:] = [one for one in await app.outbox.facts_after(0, 10_000) if one.number in numbers]
+        return len(facts) == 4
+
+    await until(all_are_settled)
+
+    seats: dict[int, set[int]] = {}
+    for fact in facts:
+        assert isinstance(fact.body, BookingBody)
+        is_over = isinstance(fact.body, BookingCancelled)
+        seats[fact.number or 0] = set() if is_over else set(fact.body.seats)
+    assert seats == {numbers[0]: {0, 4}, numbers[1]: set()}
+    merged = facts[-1].body
+    assert isinstance(merged, BookingMerged)
+    assert (merged.added, merged.from_number, merged.amount_minor) == ((4,), numbers[1], 3000)
 
 
 async def test_sent_twice_it_is_done_once(ann: Visitor, app: App, a_show: Callable[..., Any]) -> None:

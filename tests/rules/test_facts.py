@@ -22,6 +22,7 @@ from holdfast.outbox import (
 )
 from holdfast.outbox.consumer import PAUSE_MAX_S, last_settled_id, pause_s
 from holdfast.outbox.fact import build_fact
+from holdfast.reports.store import CONSUMED_KINDS
 
 SOURCES = Path(holdfast.outbox.__file__).parents[1]
 SAMPLES = sorted((Path(__file__).parent / "facts").glob("*.json"))
@@ -153,3 +154,9 @@ async def ignore(_fact: Fact) -> None: ...
 def test_a_consumer_of_facts_that_do_not_exist_is_a_mistake() -> None:
     with pytest.raises(AssertionError, match=r"booking\.vanished"):
         Consumer(group="x", kinds=("booking.vanished",), call=ignore)
+
+
+def test_every_booking_fact_that_reports_count_is_a_state_or_a_reduction() -> None:
+    kinds = {kind for kind in CONSUMED_KINDS if kind.startswith("booking.")}
+
+    assert kinds - {"booking.reduced"} <= {f"booking.{state}" for state in BookingState}

@@ -44,5 +44,12 @@ BEGIN
               FROM unnest(v_to.seats || v_from.seats, v_to.prices_minor || v_from.prices_minor)
                 AS a (seat, price)) AS joined
      WHERE show_id = p_show AND number = p_to;
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+    VALUES (p_show, p_to, 'merge', v_to.state, v_to.fence, v_to.owner_id);
+    -- After the other one's booking.cancelled: a consumer that follows seats has them taken at the end.
+    PERFORM add_fact(p_show, p_to, 'booking.merged', jsonb_build_object(
+        'seats', seats, 'prices_minor', prices_minor, 'amount_minor', amount_minor,
+        'added', v_from.seats, 'from_number', p_from))
+       FROM booking WHERE show_id = p_show AND number = p_to;
     RETURN QUERY SELECT * FROM booking WHERE show_id = p_show AND number = p_to;
 END $$;

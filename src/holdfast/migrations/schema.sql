@@ -984,6 +984,29 @@ BEGIN
     RETURN QUERY SELECT * FROM unnest(v_show, v_number);
 END $$;
 
+CREATE FUNCTION extend_holds(p_show bigint[], p_number bigint[], p_fence bigint[], p_ttl_s integer[], p_life_max_s integer) RETURNS SETOF booking
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM share_sales(p_show);
+    RETURN QUERY
+    WITH locked AS (
+        SELECT booking.show_id, booking.number, requested.ttl_s
+          FROM unnest(p_show, p_number, p_fence, p_ttl_s) AS requested (show_id, number, fence, ttl_s)
+          JOIN booking USING (show_id, number)
+         WHERE booking.fence = requested.fence AND booking.state = 'held' AND booking.expires_at > now()
+      ORDER BY booking.show_id, booking.number
+           FOR UPDATE OF booking
+    )
+    UPDATE booking
+       SET expires_at = greatest(expires_at, least(now() + locked.ttl_s * interval '1 s',
+                                                   opened_at + p_life_max_s * interval '1 s'))
+      FROM locked
+     WHERE booking.show_id = locked.show_id AND booking.number = locked.number
+       AND booking.state = 'held' AND booking.expires_at > now()
+ RETURNING booking.*;
+END $$;
+
 CREATE FUNCTION fail_expired(p_show bigint, p_number bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1281,6 +1304,13 @@ BEGIN
               FROM unnest(v_to.seats || v_from.seats, v_to.prices_minor || v_from.prices_minor)
                 AS a (seat, price)) AS joined
      WHERE show_id = p_show AND number = p_to;
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+    VALUES (p_show, p_to, 'merge', v_to.state, v_to.fence, v_to.owner_id);
+    -- After the other one's booking.cancelled: a consumer that follows seats has them taken at the end.
+    PERFORM add_fact(p_show, p_to, 'booking.merged', jsonb_build_object(
+        'seats', seats, 'prices_minor', prices_minor, 'amount_minor', amount_minor,
+        'added', v_from.seats, 'from_number', p_from))
+       FROM booking WHERE show_id = p_show AND number = p_to;
     RETURN QUERY SELECT * FROM booking WHERE show_id = p_show AND number = p_to;
 END $$;
 

@@ -88,6 +88,14 @@ class BookingReduced(BookingBody, frozen=True, kw_only=True):
     given_back: tuple[int, ...] = ()
 
 
+class BookingMerged(BookingBody, frozen=True, kw_only=True):
+    """It has the `added` seats of the buyer's other hold, too: `from_number`, which was cancelled before."""
+
+    KIND = "booking.merged"
+    added: tuple[int, ...] = ()
+    from_number: int | None = None
+
+
 class BookingBlocked(BookingBody, frozen=True, kw_only=True):
     """An organiser blocked these seats."""
 
@@ -315,6 +323,7 @@ BOOKING_KINDS = (
     BookingFailed,
     BookingRefunded,
     BookingReduced,
+    BookingMerged,
     BookingBlocked,
 )
 KINDS: dict[str, type[Body]] = {

@@ -184,7 +184,9 @@ async def _write(tx: Transaction, query: str, rows: Sequence[tuple[object, ...]]
 
 GROUP = "reports"
 CONSUMED_KINDS = tuple(
-    kind for kind in KINDS if kind.startswith(("booking.", "refund.")) and kind != "booking.blocked"
+    kind
+    for kind in KINDS
+    if kind.startswith(("booking.", "refund.")) and kind not in ("booking.blocked", "booking.merged")
 )
 
 
