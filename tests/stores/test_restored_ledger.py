@@ -6,27 +6,31 @@ tests/storms: name that folder, too, to have it.
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.accounts import NewAccount
 from holdfast.app import App, build_ledger_mark, open_app
-from holdfast.backup import LedgerMark, find_restore, finish_restore
+from holdfast.backup import LedgerMark, find_restore, finish_restore, refuse_other_ledger, take_redis_over
 from holdfast.backup.mark import WentBack
 from holdfast.bookings import public_id, reference
 from holdfast.checkin.scan import Verdict
+from holdfast.cli.doctor import findings
 from holdfast.config import Config
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import require_row
 from holdfast.engines.startup_checks import connect
 from holdfast.errors import TokenInvalid
+from holdfast.runtime.check_settings import Severity
 from holdfast.web.caller import Caller, Role
 from tests.support import shows as cast
 from tests.support.cli_process import run_holdfast
 from tests.support.door import Doorway
 from tests.support.own_engines import hold
 from tests.support.restorable_ledger import RestorableLedger, restorable_ledger
+from tests.support.second_ledger import empty_valkey
 from tests.support.show_fixture import Till, an_owner
 
 
@@ -182,3 +186,41 @@ async def test_processes_that_share_a_data_folder_raise_the_mark_at_once(
             await asyncio.gather(*(mark.beat() for mark in marks))
 
         assert await gone_back(app, ledger, Path(ledger.config.data_dir)) is None
+
+
+async def test_a_second_ledger_on_one_database_of_redis_is_refused_until_it_replaces_the_first(
+    ledger: RestorableLedger, config: Config
+) -> None:
+    """Shows of both have the same numbers, and would be sold from one map."""
+    url = ledger.config.redis_url
+    first, second = await connect(ledger.config.database_url), await connect(config.database_url)
+    await refuse_other_ledger(first, url)
+    await refuse_other_ledger(first, url)  # its second process
+
+    with pytest.raises(OperatorError, match="a database of its own"):
+        await refuse_other_ledger(second, url)
+    checked = {one.what: one async for one in findings(replace(config, redis_url=url))}
+    assert checked["seat maps"].health is Severity.FAIL
+
+    await take_redis_over(second, url)
+    await refuse_other_ledger(second, url)
+    with pytest.raises(OperatorError):
+        await refuse_other_ledger(first, url)
+    await asyncio.gather(first.close(), second.close())
+
+
+async def test_a_ledger_whose_redis_lost_its_data_owns_it_again(
+    ledger: RestorableLedger, config: Config
+) -> None:
+    url = ledger.config.redis_url
+    first, second = await connect(ledger.config.database_url), await connect(config.database_url)
+    await refuse_other_ledger(first, url)
+
+    await empty_valkey(url)
+    async with open_app(ledger.config) as app:
+        await build_ledger_mark(app).beat()
+
+    await refuse_other_ledger(first, url)
+    with pytest.raises(OperatorError):
+        await refuse_other_ledger(second, url)
+    await asyncio.gather(first.close(), second.close())

@@ -1,6 +1,14 @@
 """Everything in one file, and back: all tables at one instant, secrets and settings."""
 
-from holdfast.backup.mark import BEAT_PAUSE_S, LedgerMark, find_restore, refuse_older_ledger
+from holdfast.backup.mark import (
+    BEAT_PAUSE_S,
+    LedgerMark,
+    find_other_ledger,
+    find_restore,
+    refuse_older_ledger,
+    refuse_other_ledger,
+    take_redis_over,
+)
 from holdfast.backup.store import (
     BackupContents,
     ExtraFile,
@@ -18,9 +26,12 @@ __all__ = [
     "LedgerMark",
     "create",
     "extra_parts",
+    "find_other_ledger",
     "find_restore",
     "finish_restore",
     "refuse_older_ledger",
+    "refuse_other_ledger",
     "restore",
+    "take_redis_over",
     "verify",
 ]

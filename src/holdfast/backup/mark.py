@@ -6,6 +6,9 @@
 
 Stored beats are read before the ledger's: a beat is stored after its commit, so that the ledger's is never
 smaller by a race alone.
+
+Valkey also says whose maps it has (OWNER_KEY): the first ledger that starts with an empty database of Valkey
+owns it. Shows of another ledger have the same numbers, and both would sell from one map.
 """
 
 import os
@@ -26,6 +29,11 @@ Q = Queries("holdfast.backup")
 BEAT_PAUSE_S = 10.0
 ANSWER_WITHIN_S = 5.0
 WHAT_TO_DO = "run `holdfast after-restore`, then start again"
+OWNER_KEY = "ledger-of-maps"
+OWN_DATABASE = (
+    "give each ledger a database of its own, such as /1 at the end of HOLDFAST_REDIS_URL; if this ledger "
+    "replaces the other one, run `holdfast after-restore`"
+)
 
 log = structlog.get_logger(__name__)
 
@@ -66,8 +74,13 @@ class LedgerMark:
         write_file(self._folder, self._ledger_id, self._highest)
         try:
             await self._redis.call("SET", redis_key(self._ledger_id), self._highest)
+            await self._redis.call("SET", OWNER_KEY, self._ledger_id, "NX")  # it may have lost its data
+            owner = (await self._redis.call("GET", OWNER_KEY) or b"").decode()
         except EngineDown:
             log.info("ledger mark not stored", engine="holds")
+            return 0
+        if owner not in ("", self._ledger_id):
+            log.error("another ledger uses this database of Redis", ledger=owner, fix=OWN_DATABASE)
         return 0
 
     async def _read_redis(self) -> int:
@@ -89,6 +102,30 @@ async def find_restore(connection: Queryable, redis_url: str, folder: Path) -> W
 async def refuse_older_ledger(connection: Queryable, redis_url: str, folder: Path) -> None:
     if found := await find_restore(connection, redis_url, folder):
         raise OperatorError(f"{found}; {WHAT_TO_DO}")
+
+
+async def find_other_ledger(connection: Queryable, redis_url: str) -> str | None:
+    """The id of another ledger whose maps are in this database of Redis; changes nothing."""
+    if not redis_url or not await connection.fetchval(Q.mark_exists):
+        return None
+    ledger_id = str(await connection.fetchval(Q.ledger_id))
+    owner = (await _ask_server(redis_url, ("GET", OWNER_KEY)) or b"").decode()
+    return owner if owner not in ("", ledger_id) else None
+
+
+async def refuse_other_ledger(connection: Queryable, redis_url: str) -> None:
+    """Own this database of Redis; or OperatorError if another ledger does."""
+    ledger_id = str(await connection.fetchval(Q.ledger_id))
+    await _ask_server(redis_url, ("SET", OWNER_KEY, ledger_id, "NX"))
+    if other := await find_other_ledger(connection, redis_url):
+        raise OperatorError(f"this database of Redis has the seat maps of ledger {other}: {OWN_DATABASE}")
+
+
+async def take_redis_over(connection: Queryable, redis_url: str) -> None:
+    """This ledger replaces the one whose maps are there; its own are rebuilt."""
+    ledger_id = str(await connection.fetchval(Q.ledger_id))
+    if redis_url:
+        await _ask_server(redis_url, ("SET", OWNER_KEY, ledger_id))
 
 
 async def compare(connection: Queryable, stored: int) -> WentBack | None:
@@ -121,14 +158,18 @@ def _file(folder: Path, ledger_id: str) -> Path:
 
 
 async def _read_server(redis_url: str, ledger_id: str) -> int:
-    if not redis_url:
-        return 0
+    return int(await _ask_server(redis_url, ("GET", redis_key(ledger_id))) or 0) if redis_url else 0
+
+
+async def _ask_server(redis_url: str, command: tuple[str, ...]) -> bytes | None:
+    """None: no answer, or none to this."""
     client = RedisClient.from_url(
         redis_url, socket_timeout=ANSWER_WITHIN_S, socket_connect_timeout=ANSWER_WITHIN_S
     )
     try:
-        return int(await client.get(redis_key(ledger_id)) or 0)
+        found = await client.execute_command(*command)  # type: ignore[no-untyped-call]
     except (RedisError, OSError, TimeoutError):
-        return 0
+        return None
     finally:
         await client.aclose()
+    return found if isinstance(found, bytes) else None

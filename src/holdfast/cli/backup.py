@@ -59,7 +59,8 @@ def after_restore(data: Data = None, as_json: AsJson = False) -> None:
     """Complete a restore that PostgreSQL made by its own means: recovery, snapshot, pg_restore, fail-over.
 
     Stop the box office first. Moves sequences on, so that no number is issued twice; marks every seat map for
-    a rebuild; renames the log of facts; revokes access tokens (clients refresh theirs). Safe to repeat.
+    a rebuild; renames the log of facts; revokes access tokens (clients refresh theirs); takes over a database
+    of Redis that had the maps of another ledger. Safe to repeat.
     """
     asyncio.run(_after_restore(_config(data)))
     if as_json:
@@ -77,6 +78,7 @@ async def _after_restore(config: Config) -> None:
         connection = await checks.connect(config.database_url)
         try:
             await backup.finish_restore(connection)
+            await backup.take_redis_over(connection, config.redis_url)
         finally:
             await connection.close()
 

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from holdfast.backup.mark import WHAT_TO_DO, WentBack, find_restore
+from holdfast.backup.mark import OWN_DATABASE, WHAT_TO_DO, WentBack, find_other_ledger, find_restore
 from holdfast.config import Config
 from holdfast.engines.embedded.binaries import Program, find_postgres, find_valkey
 from holdfast.engines.embedded.folder import DataFolder
@@ -93,6 +93,8 @@ async def _ledger(database_url: str, redis_url: str, folder: DataFolder) -> Asyn
         else:
             yield _migrations(len(pending))
         yield _history(await find_restore(connection, redis_url, folder.path))
+        if other := await find_other_ledger(connection, redis_url):
+            yield Finding("seat maps", Severity.FAIL, f"this Redis has those of ledger {other}", OWN_DATABASE)
     finally:
         await connection.close()
 

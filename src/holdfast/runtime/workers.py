@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from holdfast.backup import refuse_older_ledger
+from holdfast.backup import refuse_older_ledger, refuse_other_ledger
 from holdfast.config import Config
 from holdfast.demo.only_demo_data import refuse_other_data
 from holdfast.engines.aside import favour_loop
@@ -89,6 +89,7 @@ async def prepare(config: Config, *, is_demo: bool, trial: bool, progress: Progr
             await refuse_other_data(connection)
         await migrate(connection)
         await refuse_older_ledger(connection, config.redis_url, Path(config.data_dir))
+        await refuse_other_ledger(connection, config.redis_url)
     finally:
         await connection.close()
     for warning in warnings:
@@ -153,8 +154,8 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     log.set_up()
     metrics.share(DataFolder(config.data_dir).meter)
     rarely_collect()
-    allow_connections()
     favour_loop()
+    allow_connections()
     cue.wait()
     warming.join(WARM_WITHIN_S)
     server = WorkerServer(
