@@ -5,12 +5,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from playwright.async_api import Page, expect
 
 from holdfast.demo.halls import club, concert_hall, stadium, village_cinema
 from holdfast.layouts import Layout
-from holdfast.layouts.body import COLOURS
+from holdfast.layouts.body import COLOURS, decode_body
 from tests.browser.conftest import Newcomer
 from tests.support.box_office import Office
 from tests.support.browser_seats import box_of, expect_announcement, opened, picked, scripts_of, tap
@@ -249,3 +250,51 @@ async def test_without_scripts_wheelchair_spaces_are_seen_in_the_list(house: Off
 
     await expect(space.get_by_text("wheelchair space", exact=True)).to_be_visible()
     assert (await box_of(space.get_by_text("wheelchair space", exact=True)))["width"] > 20
+
+
+PAINTED_AT = f"""async ([base, points]) => {{{DECODED}
+  const load = (file) => import(base + file);
+  const [{{ CanvasPainter }}, {{ Look }}, {{ Localiser }}] = await Promise.all(
+    ["paint-canvas.js", "look.js", "localiser.js"].map(load));
+  const frame = document.createElement("div");
+  frame.style = "position: fixed; width: 400px; height: 400px";
+  document.body.append(frame);
+  const states = new Uint8Array(layout.count), look = new Look(layout, () => {{}});
+  const painter = new CanvasPainter(frame, layout, states, look, new Localiser(data));
+  const at = (x, y) => {{
+    painter.settle({{ x, y, scale: 20 }});
+    const {{ width, height }} = painter.canvas;
+    return [...painter.ink.getImageData(width / 2, height / 2, 1, 1).data].join(" ");
+  }};
+  return points.map(([x, y]) => at(x, y));
+}}"""
+
+
+async def test_a_shape_among_rows_is_on_the_floor_of_their_section_and_behind_seats(
+    house: Office, newcomer: Newcomer
+) -> None:
+    """A pillar between two rows, and a carpet beneath a seat."""
+    rows = [
+        {"label": label, "seats": "1-11", "at": [0, y], "align": "centre"}
+        for label, y in (("A", 2), ("B", 3.5), ("C", 8))
+    ]
+    box = [[-1, 4.5], [1, 4.5], [1, 5.5], [-1, 5.5]]
+    carpet = [[-3, 3], [3, 3], [3, 4], [-3, 4]]
+    body = {
+        "name": "Pillars",
+        "focal": [0, 0],
+        "categories": [{"name": "Standard", "colour": "#0072B2"}],
+        "sections": [{"name": "Stalls", "rows": rows, "category": "Standard"}],
+    }
+    page = await newcomer(viewport=LAPTOP)
+    seen = []
+    for shapes in ([], [{"outline": box}, {"outline": carpet}]):
+        plan = decode_body(msgspec.json.encode(body | {"shapes": shapes}))
+        await opened(page, await house.a_show(layout=Layout.build(plan)))
+        at = [(0, 5), (0, 3.5), (2.5, 6.5)]  # the pillar, a seat on the carpet, the floor
+        seen.append(await page.evaluate(PAINTED_AT, [await scripts_of(page), at]))
+
+    (bare_pillar, bare_seat, bare_floor), (pillar, seat, floor) = seen
+    assert bare_pillar == bare_floor == floor
+    assert pillar != floor
+    assert seat == bare_seat

@@ -84,13 +84,11 @@ export class CanvasPainter extends Seats {
     ink.fillStyle = look.card;
     ink.fillRect(0, 0, this.canvas.width, this.canvas.height);
     this.toWorld();
+    const seen = layout.parts.filter((part) => this.isSeen(part.box)), isFar = this.level === "parts";
+    // A shape among rows stands on the floor of their section, and behind the seats.
+    if (!isFar) for (const part of seen) if (!part.isArea) this.drawFloor(part);
     for (const shape of layout.shapes) this.drawShape(shape);
-    const seen = layout.parts.filter((part) => this.isSeen(part.box));
-    for (const part of seen) {
-      if (part.isArea) this.drawPart(part);
-      else if (this.level === "parts") this.drawPart(part);
-      else this.drawFloor(part);
-    }
+    for (const part of seen) if (part.isArea || isFar) this.drawPart(part);
     this.seen = new Set(seen);
     const isFine = drawn.scale * layout.pitch >= SINGLY_PX;
     if (this.level === "dots") for (const part of seen) this[isFine ? "drawSingly" : "drawDots"](part);
