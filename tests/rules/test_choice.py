@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
+from math import dist
 
 import pytest
 from hypothesis import example, given, settings
@@ -304,6 +305,50 @@ def test_alternatives_are_near_and_of_the_same_category_first() -> None:
     assert [layout.category_of[group[0]] for group in found] == [0, 0, 0]
     assert found[0] == (14, 15)
     assert alternatives(layout, b"HHAAHH" + b"H" * 12, (1, 2)) == [(2, 3)]
+
+
+@FEW
+@given(st.integers(1, 6), st.data())
+def test_in_long_rows_the_nearest_group_is_the_one_that_trying_everything_finds(
+    count: int, data: st.DataObject
+) -> None:
+    row, rows = 120, 6
+    layout = a_layout(row * rows, row=row)
+    taken = data.draw(st.lists(st.tuples(st.integers(0, row * rows - 1), st.integers(1, 40)), max_size=8))
+    states = bytearray(b"A" * layout.seat_count)
+    for first, length in taken:
+        states[first : first + length] = b"H" * len(states[first : first + length])
+    first = data.draw(
+        st.integers(0, layout.seat_count - count).filter(lambda seat: seat % row <= row - count)
+    )
+    requested = tuple(range(first, first + count))
+    for seat in requested:
+        states[seat] = ord("H")
+
+    found = alternatives(layout, bytes(states), requested)
+
+    best = _nearest_of_all(layout, bytes(states), requested, row)
+    assert best is None or found[0] == best
+
+
+def _nearest_of_all(
+    layout: Layout, states: bytes, requested: tuple[int, ...], row: int
+) -> tuple[int, ...] | None:
+    """Leaves no single seat if possible, then nearest, then first."""
+    count = len(requested)
+    x = sum(layout.x[seat] for seat in requested) / count
+    y = sum(layout.y[seat] for seat in requested) / count
+    keys = []
+    for start in range(layout.seat_count):
+        end = start + count
+        if start // row != (end - 1) // row or {*states[start:end]} != {ord("A")}:
+            continue
+        before, after = states[start - start % row : start], states[end : start - start % row + row]
+        left = len(before) - len(before.rstrip(b"A"))
+        right = len(after) - len(after.lstrip(b"A"))
+        middle = start + count // 2
+        keys.append((1 in (left, right), dist((x, y), (layout.x[middle], layout.y[middle])), start))
+    return tuple(range(min(keys)[2], min(keys)[2] + count)) if keys else None
 
 
 def test_when_nothing_together_is_left_the_nearest_single_seats_are_offered() -> None:

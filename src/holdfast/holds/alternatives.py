@@ -66,7 +66,7 @@ def _in_run(layout: Layout, states: bytes, run: Run, seats: Sequence[int]) -> It
     requested = _middle(layout, seats)
     needs_space = any(layout.traits[seat] == ord("w") for seat in seats)
     for stretch in stretches_of(count).finditer(states[run.start : run.start + run.length]):
-        for offset in range(stretch.start(), stretch.end() - count + 1):
+        for offset in _offsets(layout, run, stretch.span(), seats, requested):
             start = run.start + offset
             traits = layout.traits[start : start + count]
             if b"w" not in traits if needs_space else (b"w" in traits or b"c" in traits):
@@ -75,6 +75,38 @@ def _in_run(layout: Layout, states: bytes, run: Run, seats: Sequence[int]) -> It
             single = 1 in (offset - stretch.start(), stretch.end() - count - offset)
             middle = start + count // 2
             yield differs, single, dist(requested, (layout.x[middle], layout.y[middle])), start
+
+
+def _offsets(
+    layout: Layout, run: Run, stretch: tuple[int, int], seats: Sequence[int], requested: tuple[float, float]
+) -> Sequence[int]:
+    """Where in a free stretch a group may begin: everywhere, or near the requested seats if it is long.
+
+    Of a row of a hundred equal seats only those around the nearest one can win. A row is straight or a gentle
+    curve, so the nearest is found by halving.
+    """
+    count, (first, end) = len(seats), stretch
+    last = end - count
+    start, length = run.start + first, end - first
+    category, traits = layout.category_of[start], layout.traits[start : start + length]
+    is_uniform = layout.category_of.count(category, start, start + length) == length
+    near = 2 * count + 2  # room for three groups beside each other, and for one that leaves no single
+    if length <= 3 * near or not is_uniform or b"w" in traits or b"c" in traits:
+        return range(first, last + 1)
+
+    def distance(offset: int) -> float:
+        middle = run.start + offset + count // 2
+        return dist(requested, (layout.x[middle], layout.y[middle]))
+
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if distance(middle) <= distance(middle + 1):
+            high = middle
+        else:
+            low = middle + 1
+    around = range(max(first, low - near), min(last, low + near) + 1)
+    return sorted({first, last, *around})
 
 
 def _outward(layout: Layout, states: bytes, seat: int, count: int) -> Iterator[Run]:
