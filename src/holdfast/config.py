@@ -179,7 +179,7 @@ class Config:
         1095, "days until addresses of guests and of transferred tickets are removed; 0: never"
     )
     idempotency_keep_h: int = setting(24, "hours that answers to Idempotency-Keys are stored; 0: permanently")
-    retention_rows_max: int = setting(500, "rows deleted in one transaction")
+    retention_rows_max: int = setting(100, "rows deleted in one transaction")
     retention_pause_ms: int = setting(500, "pause between two such transactions")
 
     # tests
