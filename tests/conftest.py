@@ -34,10 +34,11 @@ GATEWAY_SECRET = "whsec_of_the_tests"
 PRISTINE = "pristine"  # a database with every migration and nothing in it
 HERE = Path(__file__).parent
 ORDER = ("browser", "storms", "stores", "journeys", "rules", "tidy")  # the longest first
-LONG = ORDER[:2]  # their tests share a box office of several processes, or a browser
-HALF = "test_r"  # their files before and after this are two groups
+# Of folders whose tests share a box office of several processes, or a browser.
+HALF = {"browser": "test_r", "storms": "test_d"}  # files before and after these are two groups
 # Storms that judge outcomes only. The others also measure time, or count on their own time-outs.
-UNHURRIED = {"test_crash_points", "test_door", "test_door_forgeries", "test_door_races", "test_retries"}
+UNHURRIED = {"test_backup", "test_buses", "test_crash_points", "test_retries"}
+UNHURRIED |= {"test_door", "test_door_forgeries", "test_door_races"}
 # No time limit per example: a busy machine is not a failure, and speed is measured in bench/.
 hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
@@ -53,7 +54,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has n
         path = nodeid.partition("::")[0]
         folder, name = path.split("/")[1:3]
         # In halves: the others would be done long before a whole folder.
-        return f"{folder} {name < HALF}" if folder in LONG else path
+        return f"{folder} {name < HALF[folder]}" if folder in HALF else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
