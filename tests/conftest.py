@@ -26,6 +26,7 @@ from holdfast.engines.redis import Redis
 from holdfast.sandbox.process import KEEP_ALIVE_S, SandboxSetup, open_sandbox
 from holdfast.web.asgi import Application
 from tests.support import shows as cast
+from tests.support.engine_folder import engine_folder
 from tests.support.second_ledger import administration, empty_valkey
 from tests.support.shows import Fan
 from tests.support.wait import until
@@ -71,15 +72,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-async def running_engines(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engines]:
+async def running_engines() -> AsyncIterator[Engines]:
     # Several box offices of one process share them.
-    async with engines(tmp_path_factory.mktemp("engines"), connections_max=200) as both:
-        connection = await asyncpg.connect(both.database_url)
-        await migrate(connection)
-        await connection.close()
-        async with administration(both.database_url) as postgres:
-            await postgres.execute(f"CREATE DATABASE {PRISTINE} TEMPLATE holdfast")
-        yield both
+    with engine_folder() as folder:
+        async with engines(folder, connections_max=200) as both:
+            connection = await asyncpg.connect(both.database_url)
+            await migrate(connection)
+            await connection.close()
+            async with administration(both.database_url) as postgres:
+                await postgres.execute(f"CREATE DATABASE {PRISTINE} TEMPLATE holdfast")
+            yield both
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from tests.support.account_processes import Offices
+from tests.support.engine_folder import engine_folder
 from tests.support.own_engines import Stage, a_stage
 from tests.support.search_demo import demo_listed
 
@@ -48,10 +49,11 @@ def email() -> str:
 
 
 @pytest.fixture(scope="session")
-async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+async def stage() -> AsyncIterator[Stage]:
     """Engines of their own, which a test may stop, flush and kill; it leaves them running."""
-    async with a_stage(tmp_path_factory.mktemp("stage")) as set_up:
-        yield set_up
+    with engine_folder() as folder:
+        async with a_stage(folder) as set_up:
+            yield set_up
 
 
 @pytest.fixture(scope="session")

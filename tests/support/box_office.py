@@ -3,10 +3,8 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,6 +22,7 @@ from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.privilege import child_setup
 from holdfast.sandbox import load_or_create_secret
 from tests.support.crowd import Plan, Progress, Report, Wish
+from tests.support.engine_folder import engine_folder
 from tests.support.shows import Fan, a_show, fans
 from tests.support.wait import until
 
@@ -178,9 +177,8 @@ class Office:
 @asynccontextmanager
 async def office(*, web: int = 2, work: bool = True, **settings: int | str) -> AsyncIterator[Office]:
     """`holdfast serve` and, with `work`, `holdfast work` on one folder; stopped and removed at the end."""
-    path = Path(tempfile.mkdtemp(prefix="holdfast-storm-"))
     async with AsyncExitStack() as stack:
-        stack.callback(shutil.rmtree, path)
+        path = stack.enter_context(engine_folder("holdfast-storm-"))
         words = ("--data", str(path / "data"), "--json")
         serve = ("serve", "--port", "0", "--workers", str(web), *words)
         facts = await stack.enter_async_context(running(path / "serve.log", serve, settings))

@@ -1,8 +1,6 @@
 """A box office of real processes that is stopped and started again, on the same folder and port."""
 
-import shutil
 import socket
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from holdfast.engines.embedded.folder import DataFolder
 from holdfast.sandbox import load_or_create_secret
 from holdfast.web.caller import Caller, Role
 from tests.support.box_office import ACCESS_TTL_S, Office, running
+from tests.support.engine_folder import engine_folder
 from tests.support.shows import Fan
 
 
@@ -50,14 +49,11 @@ class Site:
 
 @contextmanager
 def site() -> Iterator[Site]:
-    path = Path(tempfile.mkdtemp(prefix="holdfast-site-"))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    try:
+    with engine_folder("holdfast-site-") as path:
         yield Site(path, port)
-    finally:
-        shutil.rmtree(path)
 
 
 async def an_admin(office: Office) -> Fan:

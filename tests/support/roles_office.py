@@ -2,13 +2,10 @@
 
 import asyncio
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -20,6 +17,7 @@ from holdfast.sandbox import load_or_create_secret
 from holdfast.web.guards import role_name
 from holdfast.web.routing import Table
 from tests.support.box_office import Office, number_in, running
+from tests.support.engine_folder import engine_folder
 from tests.support.wait import until
 
 BACK_WITHIN_S = 40
@@ -86,9 +84,8 @@ class Parts:
 @asynccontextmanager
 async def in_parts(served: Sequence[str], worked: Sequence[str]) -> AsyncIterator[Parts]:
     """The first has the engines; the others only know their addresses."""
-    path = Path(tempfile.mkdtemp(prefix="holdfast-parts-"))
     async with AsyncExitStack() as stack:
-        stack.callback(shutil.rmtree, path)
+        path = stack.enter_context(engine_folder("holdfast-parts-"))
         words = ("serve", "--only", FIRST, "--port", "0", "--workers", "1", "--json", "--data")
         log, main = path / "first.log", DataFolder(path / "data")
         facts = await stack.enter_async_context(running(log, (*words, str(main.path)), LEAN))
