@@ -15,6 +15,13 @@ from holdfast.engines.embedded.privilege import child_setup
 SAYS_WITHIN_S = 60  # the machine may be busy with other tests
 
 
+class OutputLine(dict[str, Any]):
+    """A line of output. A test that expects another one fails with this one."""
+
+    def __missing__(self, key: str) -> Any:
+        raise AssertionError(f"no {key} in {dict(self)}")
+
+
 class Steward:
     def __init__(self, folder: Path, server: str) -> None:
         """The station's folder is made in this one."""
@@ -48,8 +55,8 @@ class Steward:
         self.waits_ms.append((time.perf_counter() - began) * 1000)
         return verdict
 
-    async def hears(self) -> dict[str, Any]:
-        return msgspec.json.decode(await self.line(), type=dict[str, Any])
+    async def hears(self) -> "OutputLine":
+        return OutputLine(msgspec.json.decode(await self.line(), type=dict[str, Any]))
 
     async def reads(self, code: str) -> str:
         """What the screen shows, without --json."""

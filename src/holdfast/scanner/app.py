@@ -82,7 +82,9 @@ class Scanner:
         self._last: JournalEntry | None = None  # the last one let in: what an undo takes back
         self._lock = asyncio.Lock()  # of the journal, and of what we know
         self._uploading = asyncio.Lock()
-        self._run = secrets.token_hex(6)
+        # A letter first: one in three hundred has digits alone, and would pass for a card number, which the
+        # box office refuses.
+        self._run = f"s{secrets.token_hex(6)}"
         self._count = 0
 
     @classmethod
