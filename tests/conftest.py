@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ from tests.support.shows import Fan
 from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
+_ledgers = count(1)
+SKIP_NUMBERS = (
+    "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass,"
+    "              least($1::text::bigint * 100_000, max_value))"
+    "  FROM pg_sequences WHERE schemaname = 'public'"
+)
 PRISTINE = "pristine"  # a database with every migration and nothing in it
 HERE = Path(__file__).parent
 ORDER = ("browser", "storms", "stores", "journeys", "rules", "tidy")  # the longest first
@@ -133,6 +140,11 @@ async def config(shared_config: Config, tmp_path_factory: pytest.TempPathFactory
     async with administration(shared_config.database_url) as postgres:
         await postgres.execute("DROP DATABASE IF EXISTS holdfast WITH (FORCE)")
         await postgres.execute(f"CREATE DATABASE holdfast TEMPLATE {PRISTINE}")
+    ledger = await asyncpg.connect(shared_config.database_url)
+    await ledger.execute("UPDATE ledger_mark SET ledger_id = gen_random_uuid()")
+    # No number is that of another file: a process that outlived its test could not be taken for this one's.
+    await ledger.execute(SKIP_NUMBERS, str(next(_ledgers)))
+    await ledger.close()
     await empty_valkey(shared_config.redis_url)
     return replace(shared_config, data_dir=str(tmp_path_factory.mktemp("data")))
 

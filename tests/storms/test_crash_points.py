@@ -207,7 +207,9 @@ MADE = {
     "webhook.{effect}": lambda: {
         f"webhook.{one}" for one in words(r'_fetch\(\s*"(\w+)"', "payments.webhooks")
     },
-    "ledger.{effect}": lambda: {f"ledger.{one}" for one in words(r'_fetch\(\s*"(\w+)"', "payments.store")},
+    "ledger.{effect}": lambda: {
+        f"ledger.{one}" for one in words(r'_(?:fetch|move)\(\s*"(\w+)"', "payments.store")
+    },
     "ledger.{step}": lambda: {f"ledger.{one}" for one in ("charge", "look_up", "call_off", "watch")},
     "gateway.{step}": lambda: {f"gateway.{one}" for one in ("charge", "look_up", "call_off", "watch")},
     # Seats that an organiser blocks involve no payment.

@@ -189,7 +189,7 @@ class HoldService:
         # Again: the map may have been rebuilt meanwhile with the row's old end, or may have lost the claim.
         claim = booking.claim
         await self.update_map(
-            booking.show_id, Settlement("extend", claim, claim_ms), Settlement("adopt", claim, claim_ms)
+            booking.show_id, Settlement("adopt", claim, claim_ms), Settlement("extend", claim, claim_ms)
         )
         metrics.add("bookings_total", move="extend")
         return extended
