@@ -125,7 +125,7 @@ class TestRedisBack:
     async def test_a_server_that_only_did_not_answer_is_caught_too(self, stage: Stage) -> None:
         """A pause, not a restart: same run id, same keys, and a map that missed what the ledger sold."""
         till = await stage.till()
-        await _unreachable_for(stage, 900)
+        await _unreachable_for(stage, 3000)
         alone = await hold(stage.app, till.show, an_owner(), 4)
         during = await hold(stage.app, till.show, an_owner(), 9)
         await _is_back(stage)
@@ -141,7 +141,7 @@ class TestRedisBack:
     async def test_the_job_writes_marked_maps_without_a_request(self, stage: Stage) -> None:
         """A seat sold meanwhile would show as free to every viewer."""
         till = await stage.till()
-        await _unreachable_for(stage, 900)
+        await _unreachable_for(stage, 3000)
         await hold(stage.app, till.show, an_owner(), 4)
         away = await stage.jobs().rebuild_stale()
         await _is_back(stage)

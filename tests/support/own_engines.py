@@ -138,7 +138,7 @@ async def a_stage(folder: Path) -> AsyncIterator[Stage]:
         config = Config(
             database_url=both.database_url,
             redis_url=both.redis_url,
-            redis_timeout_ms=300,
+            redis_timeout_ms=1000,
             map_fresh_ms=10,
             postgres_timeout_s=3,
             requests_per_second_max=0,
