@@ -22,7 +22,7 @@ from holdfast.app import App, asgi_app, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.migrate import migrate
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Queries
 from holdfast.engines.redis import Redis
 from holdfast.sandbox.process import KEEP_ALIVE_S, SandboxSetup, open_sandbox
 from holdfast.web.asgi import Application
@@ -33,12 +33,9 @@ from tests.support.shows import Fan
 from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
+NUMBERS_PER_FILE = 100_000
+Q = Queries("holdfast.backup")
 _ledgers = count(1)
-SKIP_NUMBERS = (
-    "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass,"
-    "              least($1::text::bigint * 100_000, max_value))"
-    "  FROM pg_sequences WHERE schemaname = 'public'"
-)
 PRISTINE = "pristine"  # a database with every migration and nothing in it
 HERE = Path(__file__).parent
 ORDER = ("browser", "storms", "stores", "journeys", "rules", "tidy")  # the longest first
@@ -142,8 +139,8 @@ async def config(shared_config: Config, tmp_path_factory: pytest.TempPathFactory
         await postgres.execute(f"CREATE DATABASE holdfast TEMPLATE {PRISTINE}")
     ledger = await asyncpg.connect(shared_config.database_url)
     await ledger.execute("UPDATE ledger_mark SET ledger_id = gen_random_uuid()")
-    # No number is that of another file: a process that outlived its test could not be taken for this one's.
-    await ledger.execute(SKIP_NUMBERS, str(next(_ledgers)))
+    # Each file has numbers of its own: what is left of another test is not taken for one of this file's.
+    await ledger.fetch(Q.skip_numbers, next(_ledgers) * NUMBERS_PER_FILE)
     await ledger.close()
     await empty_valkey(shared_config.redis_url)
     return replace(shared_config, data_dir=str(tmp_path_factory.mktemp("data")))

@@ -55,7 +55,7 @@ class Steward:
         self.waits_ms.append((time.perf_counter() - began) * 1000)
         return verdict
 
-    async def hears(self) -> "OutputLine":
+    async def hears(self) -> OutputLine:
         return OutputLine(msgspec.json.decode(await self.line(), type=dict[str, Any]))
 
     async def reads(self, code: str) -> str:

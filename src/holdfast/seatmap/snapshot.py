@@ -118,18 +118,16 @@ def packed_plan(layout: Layout, prefer: Prefer) -> tuple[bytes, bytes]:
 
 def packed_page(layout: Layout) -> bytes:
     """What a browser needs to draw the hall, gzipped once: it never changes."""
-    page = ready_page(layout)
-    if page is None:
-        page = layout.derived["packed_page"] = packed(layout.page(), level=9)
+    if "packed_page" not in layout.derived:
+        layout.derived["packed_page"] = packed(layout.page(), level=9)
+    page: bytes = layout.derived["packed_page"]
     return page
 
 
 def ready_page(layout: Layout) -> bytes | None:
-    """The packed page if it is small enough to be packed at once, or has been packed before."""
-    page: bytes | None = layout.derived.get("packed_page")
-    if page is None and len(layout.page()) < PACKED_AT_ONCE_MAX:
-        page = layout.derived["packed_page"] = packed(layout.page(), level=9)
-    return page
+    """The packed page if it has been packed before, or is small enough to be packed at once."""
+    is_quick = "packed_page" in layout.derived or len(layout.page()) < PACKED_AT_ONCE_MAX
+    return packed_page(layout) if is_quick else None
 
 
 def packed(body: bytes, level: int = 5) -> bytes:
