@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
+SLOWEST := --durations 25 --durations-min 2
 
 # Where this is set, every process would recompile its modules: a second each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,8 +24,8 @@ ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	@failed=0; set -x; \
-	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m "not alone" || failed=1; \
-	$(BIN)/python -m pytest -m alone || failed=1; \
+	$(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not alone" $(SLOWEST) || failed=1; \
+	$(BIN)/python -m pytest -m alone $(SLOWEST) || failed=1; \
 	exit $$failed
 endif
 

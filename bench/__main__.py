@@ -23,6 +23,7 @@ from bench.figure import Figure
 from bench.growth import measure_growth
 from bench.http_holds import measure_web
 from bench.isolation import measure_isolation
+from bench.limits import measure_limits
 from bench.mail import measure_mail
 from bench.maps import measure_maps
 from bench.pages import measure_pages
@@ -51,6 +52,7 @@ PARTS = {
     "claims": Part(measure_claims, ("redis-benchmark",)),
     "isolation": Part(measure_isolation),
     "pressure": Part(measure_pressure),
+    "limits": Part(measure_limits),
     "growth": Part(measure_growth),
     "purchases": Part(measure_purchases),
     "facts": Part(measure_facts),

@@ -3,6 +3,7 @@
     heads      60 MB of request headers on each of a few connections, again and again
     bodies     16 MB of request body in pieces, as a hold of the account of TOKEN, again and again
     half-open  10 000 connections with half a request each; one that is closed is opened again
+    stuffing   stolen passwords: 200 sign-ins per second, each for another account and address
 
 Prints a line when the attack is under way, and ends when its input ends. The clients come from many
 addresses of the loopback network, as in a real attack, so that the limit per address does not end it at once.
@@ -10,18 +11,23 @@ addresses of the loopback network, as in a real attack, so that the limit per ad
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
-from itertools import cycle
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from itertools import count, cycle
 from typing import Any
 from urllib.parse import urlsplit
 
 import uvloop
+
+from bench.errors import require
 
 HEAD_BYTES, BODY_BYTES, PIECE = 60_000_000, 16_000_000, 65_536
 SENDERS = 4  # connections that send as much as they can
 HALF_OPEN = 10_000
 AT_ONCE = 200  # connections that are being opened
 PAUSE_S = 1.0
+GUESSERS, GUESSES_PER_SECOND = 64, 200  # ten times what the house takes of strangers
+GUESSING_ADDRESSES = 5_000  # as in a botnet: none of them is over the limit per address
 ADDRESSES = [f"127.0.0.{n}" for n in range(2, 42)]
 
 
@@ -49,6 +55,27 @@ class Attack:
 
     async def half_open(self) -> None:
         await asyncio.gather(*(self._keep_half_open() for _ in range(HALF_OPEN)))
+
+    async def stuffing(self) -> None:
+        """As a proxy passes it on; an answer is read before a connection is used again."""
+        numbers = count()
+        self.is_under_way.set()
+        await asyncio.gather(*(self._guess(numbers) for _ in range(GUESSERS)))
+
+    async def _guess(self, numbers: Iterator[int]) -> None:
+        reader, writer = await asyncio.open_connection(self._host, self._port)
+        while True:
+            n = next(numbers)
+            address = f"100.{64 + n % GUESSING_ADDRESSES // 250}.{n % 250}.7"
+            body = f'{{"email":"stolen{n}@list.example","password":"correct horse battery {n}"}}'
+            head = (
+                f"POST {self._path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: {address}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            writer.write((head + body).encode())
+            pause = asyncio.create_task(asyncio.sleep(GUESSERS / GUESSES_PER_SECOND))
+            await read_response(reader)
+            await pause
 
     async def _send(self, start: bytes, piece: bytes, length: int) -> None:
         async def send() -> None:
@@ -91,12 +118,36 @@ class Attack:
         return await asyncio.open_connection(self._host, self._port, local_addr=(next(self._from), 0))
 
 
+@asynccontextmanager
+async def start_attack(kind: str, url: str, path: str, token: str = "") -> AsyncIterator[None]:
+    """In a process of its own, under way until the block ends."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bench.attackers", kind, url, path, token),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    line = await process.stdout.readline()
+    require(line == b"under way\n" and process.returncode is None, f"the attack by {kind} did not begin")
+    try:
+        yield
+    finally:
+        await process.communicate(b"")  # its input ends
+        require(process.returncode == 0, f"the attack by {kind} failed")
+
+
+async def read_response(reader: asyncio.StreamReader) -> None:
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+
+
 async def run(kind: str, url: str, path: str, token: str) -> None:
     attack = Attack(url, path, token)
     kinds: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
         "heads": attack.heads,
         "bodies": attack.bodies,
         "half-open": attack.half_open,
+        "stuffing": attack.stuffing,
     }
     work = asyncio.ensure_future(kinds[kind]())
     end = asyncio.ensure_future(asyncio.to_thread(sys.stdin.read))

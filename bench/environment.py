@@ -61,7 +61,7 @@ def find_free_port() -> int:
 
 
 @asynccontextmanager
-async def start_workers(env: Environment, count: int, port: int = 0) -> AsyncIterator[str]:
+async def start_workers(env: Environment, count: int, port: int = 0, **settings: int) -> AsyncIterator[str]:
     """Start `count` web workers that share a port; yields their address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -76,6 +76,7 @@ async def start_workers(env: Environment, count: int, port: int = 0) -> AsyncIte
             "HOLDFAST_GATEWAY": "sandbox",
             "HOLDFAST_GATEWAY_URL": env.config.gateway_url,
             "HOLDFAST_GATEWAY_SECRET": env.config.gateway_secret,
+            **{f"HOLDFAST_{name.upper()}": str(value) for name, value in settings.items()},
         }
         started = [
             await asyncio.create_subprocess_exec(
@@ -105,12 +106,16 @@ async def _wait_for_workers(url: str, count: int) -> None:
                 await asyncio.sleep(0.1)
 
 
-async def write_tokens(env: Environment, count: int) -> Path:
+async def write_tokens(env: Environment, count: int, *, is_verified: bool = True) -> Path:
     """A file with the access tokens of new accounts, one per line, for load generators."""
-    accounts = [NewAccount(f"bench{i}-{os.getpid()}@example.com", "Bench") for i in range(count)]
-    ids = await env.app.accounts.add_many(accounts)
-    tokens = [env.app.accounts.access_token(Caller(i, Role.FAN, 10_000_000 + i)) for i in ids]
-    file = env.folder / "tokens"
+    kind = "verified" if is_verified else "unverified"
+    names = [f"{kind}{i}-{os.getpid()}@example.com" for i in range(count)]
+    ids = await env.app.accounts.add_many(
+        [NewAccount(name, "Bench", is_verified=is_verified) for name in names]
+    )
+    callers = [Caller(i, Role.FAN, 10_000_000 + i, is_verified=is_verified) for i in ids]
+    tokens = [env.app.accounts.access_token(caller) for caller in callers]
+    file = env.folder / f"tokens-{kind}"
     file.write_text("\n".join(tokens) + "\n")
     return file
 

@@ -27,6 +27,7 @@ class HoldLoad:
     connections: int = 128
     seconds: float = 4
     pause_ms: int = 0  # of a connection after each response; 0: as fast as possible
+    ranges: int = 0  # of addresses that the accounts come from, by X-Forwarded-For; 0: none is sent
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class LoadResult:
 
 async def load_holds(url: str, tokens: Path, load: HoldLoad) -> LoadResult:
     numbers = (load.first_show, load.shows, load.pairs, load.pairs_per_row)
-    arguments = [str(tokens), *map(str, numbers), load.mode, str(load.pause_ms)]
+    arguments = [str(tokens), *map(str, numbers), load.mode, str(load.ranges), str(load.pause_ms)]
     return await _run("holds", url, load, arguments)
 
 

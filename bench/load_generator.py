@@ -1,7 +1,7 @@
 """Load generator for machines without wrk: the arguments and the line of JSON of wrk with bench/wrk/*.lua.
 
 python -m bench.load_generator -c CONNECTIONS -d SECONDS holds URL TOKENS FIRST_SHOW SHOWS PAIRS \\
-    PAIRS_PER_ROW MODE PAUSE_MS
+    PAIRS_PER_ROW MODE RANGES PAUSE_MS
 python -m bench.load_generator -c CONNECTIONS -d SECONDS [-H "Name: value"] pages URL PATHS PAUSE_MS
 It costs several times the CPU time of wrk, so that rates are lower where both share a machine.
 """
@@ -92,13 +92,16 @@ class HoldRequests:
     def __init__(self, host: str, arguments: list[str]) -> None:
         self._tokens = Path(arguments[0]).read_text().split()
         self._first, self._shows, self._pairs, self._pairs_per_row = map(int, arguments[1:5])
-        self._mode = arguments[5]
+        self._mode, self._ranges = arguments[5], int(arguments[6])
         self._host = host
         self._numbers = count()
 
     def __call__(self) -> bytes:
         i = next(self._numbers)
-        token = self._tokens[i % len(self._tokens)]
+        place = i % len(self._tokens)
+        token = self._tokens[place]
+        if self._ranges:
+            token += f"\r\nX-Forwarded-For: 198.18.{(place + 1) % self._ranges}.7"
         per_show = 8 if self._mode == "warm" else self._pairs
         show = self._first + (0 if self._mode == "sold_out" else i // per_show % self._shows)
         if self._mode in ("warm", "seats"):

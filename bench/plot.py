@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-
-import matplotlib
+from typing import TYPE_CHECKING, Any
 
 from bench.figure import Figure
 
-matplotlib.use("Agg")
-from matplotlib import pyplot
-from matplotlib.figure import Figure as Plot
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Plot
 
 OURS, BAR, GOAL = "#0072B2", "#D55E00", "#009E73"
 
@@ -18,7 +16,7 @@ def plot_figures(found: Sequence[Figure], results: Path) -> None:
     """Ratio over the bar, so that figures of different size share an axis: from 1 on, the bar is reached."""
     if not found:
         return
-    picture, axis = pyplot.subplots(figsize=(9, 0.62 * len(found) + 1.4), layout="constrained")
+    picture, axis = _pyplot().subplots(figsize=(9, 0.62 * len(found) + 1.4), layout="constrained")
     names = [f"{f.name}\nagainst {f.reference}" for f in found]
     for row, f in enumerate(found):
         low, high = min(f.ratios) / f.bar, max(f.ratios) / f.bar
@@ -37,7 +35,7 @@ def plot_figures(found: Sequence[Figure], results: Path) -> None:
 
 def plot_sold_out(at_s: Sequence[float], seats: int, results: Path) -> None:
     """Seats that are paid for, over the time since the sale opened."""
-    picture, axis = pyplot.subplots(figsize=(9, 4), layout="constrained")
+    picture, axis = _pyplot().subplots(figsize=(9, 4), layout="constrained")
     ends = sorted(at_s)
     axis.plot([0, *ends], [0, *(2 * (i + 1) for i in range(len(ends)))], color=OURS, linewidth=2)
     axis.axhline(seats, color=GOAL, linewidth=1)
@@ -54,7 +52,17 @@ def plot_sold_out(at_s: Sequence[float], seats: int, results: Path) -> None:
     _save(picture, results, "sold_out")
 
 
-def _save(picture: Plot, results: Path, name: str) -> None:
+def _pyplot() -> Any:
+    """Loaded when there is something to plot: it takes most of a second."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _save(picture: "Plot", results: Path, name: str) -> None:
     for kind in ("svg", "png"):
         picture.savefig(results / f"{name}.{kind}", dpi=150)
-    pyplot.close(picture)
+    _pyplot().close(picture)

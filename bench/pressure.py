@@ -5,12 +5,12 @@ holds take 1.5 times as long. The attackers run on the same machine and use a pa
 """
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.attackers import start_attack
 from bench.cpu import WEB, find_groups
 from bench.environment import Environment, create_shows, start_environment, start_workers, write_tokens
 from bench.errors import require
@@ -54,22 +54,8 @@ class PressureBench:
             "maps of 50 000 seats": self._read_maps,
         }
 
-    @asynccontextmanager
-    async def _attack(self, kind: str, path: str) -> AsyncIterator[None]:
-        token = self.tokens.read_text().partition("\n")[0]
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bench.attackers", kind, self.url, path, token),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert process.stdout is not None
-        line = await process.stdout.readline()
-        require(line == b"under way\n" and process.returncode is None, f"the attack by {kind} did not begin")
-        try:
-            yield
-        finally:
-            await process.communicate(b"")  # its input ends
-            require(process.returncode == 0, f"the attack by {kind} failed")
+    def _attack(self, kind: str, path: str) -> AbstractAsyncContextManager[None]:
+        return start_attack(kind, self.url, path, self.tokens.read_text().partition("\n")[0])
 
     @asynccontextmanager
     async def _read_maps(self) -> AsyncIterator[None]:

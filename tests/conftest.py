@@ -1,6 +1,7 @@
 """Real engines for the whole run: PostgreSQL and Valkey, embedded, on sockets in a temporary folder."""
 
 import asyncio
+import gc
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -38,15 +39,20 @@ Q = Queries("holdfast.backup")
 _ledgers = count(1)
 PRISTINE = "pristine"  # a database with every migration and nothing in it
 HERE = Path(__file__).parent
-ORDER = ("browser", "storms", "stores", "journeys", "rules", "tidy")  # the longest first
+ORDER = ("browser", "storms", "stores", "journeys", "tidy", "rules")  # the longest first
+# Files that take a minute begin before others of their folder: no process ends long after the others.
+LONG = ("schemathesis", "cli", "gate_command", "growth")
 # Of folders whose tests share a box office of several processes, or a browser.
 HALF = {"browser": "test_r", "storms": "test_d"}  # files before and after these are two groups
-# Storms that judge outcomes only. The others also measure time, or count on their own time-outs.
-UNHURRIED = {"test_backup", "test_buses", "test_crash_points", "test_retries"}
-UNHURRIED |= {"test_door", "test_door_forgeries", "test_door_races"}
+WHOLE = "tidy"  # one group: every process that takes a part of it would parse all files
+# Storms that measure time, or count on their own time-outs. The others judge outcomes only. In floods, hashes
+# of strangers give way to all other work: beside other tests they would wait until their requests time out.
+HURRIED = {"floods", "flushall", "kills", "no_worker", "paused"}
+HURRIED |= {"price_steps", "sell_out", "stadium", "viewers"}
 # No time limit per example: a busy machine is not a failure, and speed is measured in bench/.
 hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
+gc.set_threshold(20_000, 20, 100)  # as a worker of the box office has it
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
@@ -58,6 +64,8 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has n
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
         folder, name = path.split("/")[1:3]
+        if folder == WHOLE:
+            return folder
         # In halves: the others would be done long before a whole folder.
         return f"{folder} {name < HALF[folder]}" if folder in HALF else path
 
@@ -70,9 +78,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest groups begin first; storms that another test would disturb run alone."""
     for item in items:
-        if HERE / "storms" in item.path.parents and item.path.stem not in UNHURRIED:
+        if HERE / "storms" in item.path.parents and subject_of(item) in HURRIED:
             item.add_marker("alone")
+    items.sort(key=lambda item: subject_of(item) not in LONG)
     items.sort(key=lambda item: ORDER.index(item.path.relative_to(HERE).parts[0]))
+
+
+def subject_of(item: pytest.Item) -> str:
+    return item.path.stem.removeprefix("test_")
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live as long as the process: they are not looked through for garbage again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -128,6 +147,12 @@ def shared_config(running_engines: Engines, sandbox: str) -> Config:
         gateway_secret=GATEWAY_SECRET,
         requests_per_second_max=0,
         logins_per_minute_max=0,
+        logins_per_account_hour_max=0,
+        logins_per_address_minute_max=0,
+        logins_house_minute_max=0,
+        signups_per_address_hour_max=0,
+        resets_per_account_hour_max=0,
+        resets_per_address_hour_max=0,
     )
 
 

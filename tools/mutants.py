@@ -1,4 +1,4 @@
-"""Break the payment code on purpose, one mutant at a time, and check that tests fail.
+"""Break payments and limits on purpose, one mutant at a time, and check that tests fail.
 
     python tools/mutants.py [NAME …]          these mutants, or all: a few minutes
     python tools/mutants.py --sound [NAME …]  the same tests on unchanged code: they pass
@@ -27,6 +27,7 @@ TIMEOUT_S = 600
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[(.*)\])?(?: - .*)?$", re.MULTILINE)
 PAYMENTS = "src/holdfast/payments"
 STORMS = "tests/storms"
+LIMITS = "tests/stores/test_hold_limits.py"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,17 @@ class Mutant:
     patches: tuple[Patch, ...]
     tests: tuple[tuple[str, ...], ...]  # arguments of pytest, one run each
 
+
+NO_RANGE_IN_LEDGER = Patch(
+    "src/holdfast/bookings/functions_limits.sql",
+    "    v_seats_max  int := coalesce((p_limits).range_seats_max, 2147483647);\n",
+    "    v_seats_max  int := 2147483647;\n",
+)
+NO_RANGE_IN_REDIS = Patch(
+    "src/holdfast/holds/limits.lua",
+    '  if tonumber(live[2] or 0) + n > party_seats_max then return {"range_full"} end\n',
+    "",
+)
 
 MUTANTS = (
     Mutant(
@@ -210,6 +222,54 @@ MUTANTS = (
             ),
         ),
         (("tests/journeys/test_calls_off.py",),),
+    ),
+    Mutant(
+        "the limit of a range is checked before the step, not in it",
+        (
+            Patch(
+                "src/holdfast/holds/service.py",
+                '        """The booking, or a refusal."""\n',
+                '        """The booking, or a refusal."""\n'
+                "        before = await self.bookings._postgres.fetchval(\n"
+                "            'SELECT seats FROM party_count WHERE show_id = $1 AND party = $2',\n"
+                "            request.show.show_id, request.claim_id.partition('@')[2])\n"
+                "        wanted = len(getattr(request.selection, 'seats', ())) or request.selection.count\n"
+                "        if (before or 0) + wanted > self._config.range_seats_max:\n"
+                "            raise refuse_opening(request, OpeningRefused('range_full'), self._config)\n",
+            ),
+            NO_RANGE_IN_LEDGER,
+            NO_RANGE_IN_REDIS,
+        ),
+        ((LIMITS, "-k", "two_processes"), (f"{STORMS}/test_bots.py", "-k", "never_exceed")),
+    ),
+    Mutant(
+        "the limit of a range is not in the step of the ledger",
+        (NO_RANGE_IN_LEDGER,),
+        ((LIMITS, "-k", "TestTheLedgerAlone"),),
+    ),
+    Mutant(
+        "the limit of a range is not in the step of Redis",
+        (NO_RANGE_IN_REDIS,),
+        ((LIMITS, "-k", "redis_decides_alone"),),
+    ),
+    Mutant(
+        "the cool-down is ignored",
+        (
+            Patch(
+                "src/holdfast/bookings/limits.py",
+                "            config.lapse_cooldown_s,\n",
+                "            0,\n",
+            ),
+        ),
+        ((LIMITS, "-k", "TestLapses"),),
+    ),
+    Mutant(
+        "every request counts for another guest",
+        (
+            Patch("src/holdfast/holds/limits.lua", '"!" .. owner', '"!" .. id'),
+            Patch("src/holdfast/bookings/limits.py", "config.guest_holds_max or NO_LIMIT", "NO_LIMIT"),
+        ),
+        ((LIMITS, "-k", "TestGuests"),),
     ),
 )
 

@@ -21,13 +21,16 @@ from typing import Any
 import msgspec
 import typer
 
+import holdfast.app  # noqa: F401 (with every folder come its refusals)
 from holdfast import config
-from holdfast.app import ROUTES
 from holdfast.bookings import booking
 from holdfast.cli.main import cli as commands
+from holdfast.desk import DESK_PAGES
 from holdfast.outbox import fact
 from holdfast.payments import saga
+from holdfast.routes import ROUTES
 from holdfast.web import problems
+from holdfast.web.audiences import DOCUMENTS
 from tools.dump_schema import schema_of_new_database
 
 ROOT = Path(__file__).parents[1]
@@ -211,14 +214,23 @@ def api() -> str:
     lines = [
         "# API overview",
         "",
-        "Generated from the routes by `make docs`. A running server has the OpenAPI document with bodies",
-        "and responses at `/api/v1/openapi.json`, and an interactive page that works offline at `/docs`.",
+        "Generated from the routes by `make docs`. A running server has OpenAPI documents with bodies and",
+        "responses, and an interactive page that works offline at `/docs`. Every operation is in exactly one",
+        "document; `holdfast openapi` prints all of them as one, for generators of clients.",
+        "",
+        "| document | for | |",
+        "|---|---|---|",
+        *(
+            f"| `{about.path}` | {audience} | {about.intro.partition('. ')[0]}. |"
+            for audience, about in DOCUMENTS.items()
+        ),
     ]
+    desk = {(page.method, page.path): f"as {', '.join(page.like)}" for page in DESK_PAGES if page.like}
     for tag in dict.fromkeys(route.tag for route in ROUTES):
         lines += ["", f"## {tag}", "", "| | who | |", "|---|---|---|"]
         for route in ROUTES:
             if route.tag == tag:
-                who = str(route.role) if route.role else "anyone"
+                who = desk.get((route.method, route.path)) or str(route.right or route.role or "anyone")
                 path = route.full_path.replace(":int", "")
                 lines.append(f"| `{route.method} {path}` | {who} | {route.doc.splitlines()[0]} |")
     return "\n".join(lines) + "\n"

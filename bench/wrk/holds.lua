@@ -1,5 +1,5 @@
 -- Requests of accounts that are signed in, with the next token each time.
--- wrk -s holds.lua URL -- tokens-file first-show shows pairs-per-show pairs-per-row mode pause-ms
+-- wrk -s holds.lua URL -- tokens-file first-show shows pairs-per-show pairs-per-row mode ranges pause-ms
 -- Modes:
 --   hold      hold the next pair of seats: all connections on one show until it is full, then on the next
 --   sold_out  the same pairs of the first show again and again: all but the first requests are refused
@@ -15,13 +15,14 @@ function init(args)
   show, shows = tonumber(args[2]), tonumber(args[3])
   pairs_per_show, pairs_per_row = tonumber(args[4]), tonumber(args[5])
   mode = args[6]
-  local pause_ms = tonumber(args[7])
+  local ranges, pause_ms = tonumber(args[7]), tonumber(args[8])
   if pause_ms > 0 then
     function delay() return pause_ms end
   end
   wrk.method = "POST"
   for i = 1, #tokens do
     headers[i] = {["Authorization"] = "Bearer " .. tokens[i], ["Content-Type"] = "application/json"}
+    if ranges > 0 then headers[i]["X-Forwarded-For"] = "198.18." .. i % ranges .. ".7" end
   end
   for i = 0, pairs_per_show - 1 do
     local row, seat = math.floor(i / pairs_per_row), (i % pairs_per_row) * 2 + 1

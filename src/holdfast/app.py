@@ -4,47 +4,22 @@ from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-import holdfast.accounts.api
-import holdfast.accounts.retention
-import holdfast.bookings.api
-import holdfast.bookings.retention
-import holdfast.catalogue.api
-import holdfast.checkin.api
-import holdfast.checkin.passes_api
-import holdfast.checkin.retention
-import holdfast.holds.api
-import holdfast.invoices.api
-import holdfast.notifications.api
-import holdfast.notifications.demo_mailbox_api
-import holdfast.organisers.api
-import holdfast.organisers.blocks_api
-import holdfast.payments.api
-import holdfast.refunds.api
-import holdfast.reports.api
-import holdfast.reports.retention
-import holdfast.search.api
-import holdfast.seatmap.api
-import holdfast.seatmap.live_api
-import holdfast.site.account
-import holdfast.site.after_purchase
-import holdfast.site.booking_page
-import holdfast.site.browse
-import holdfast.site.held_forms
-import holdfast.site.my_bookings
-import holdfast.site.pages
-import holdfast.site.payment
-import holdfast.site.refund_page
-import holdfast.site.show_page
-import holdfast.tickets.api
-import holdfast.tickets.mobile_page_api
-import holdfast.tickets.retention
-import holdfast.webhooks_out.api
-from holdfast.accounts import Accounts, Sessions
-from holdfast.audit.oversold import PAUSE_S as OVERSOLD_PAUSE_S
-from holdfast.audit.oversold import OversoldGauge
+from holdfast.accounts import (
+    AccountAdmin,
+    Accounts,
+    FirstAdmin,
+    MailTokens,
+    Passkeys,
+    People,
+    SecondFactors,
+    Sessions,
+)
+from holdfast.attendees import AttendeeStore
+from holdfast.audit_log import AuditLog
 from holdfast.backup import BEAT_PAUSE_S, LedgerMark
-from holdfast.bookings import Bookings
+from holdfast.bookings import Bookings, HoldLimits
 from holdfast.catalogue import Catalogue
 from holdfast.checkin import CheckInStore
 from holdfast.checkin.passes import Passes
@@ -56,26 +31,22 @@ from holdfast.engines.loop import Job, running
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.engines.retention import Retention
-from holdfast.engines.turns import Turns
 from holdfast.holds import HoldScripts, HoldService
-from holdfast.holds.jobs import SaleJobs
+from holdfast.house import House
+from holdfast.house.store import REFRESH_PAUSE_S
 from holdfast.invoices import Invoices
-from holdfast.invoices.invoices import credit_note_consumer as invoice_consumer
+from holdfast.legal import Legal
 from holdfast.notifications import NotificationStore
-from holdfast.notifications.jobs import NoticeDelivery
-from holdfast.notifications.jobs import consumer as notice_consumer
-from holdfast.notifications.jobs import jobs as notice_jobs
-from holdfast.notifications.message_data import Composer
-from holdfast.notifications.senders import build_senders
+from holdfast.oidc import Identities
+from holdfast.oidc.client import ProviderClient
+from holdfast.organisations import ApiKeys, Invitations, Organisations
 from holdfast.organisers.blocks_store import BlockStore
-from holdfast.organisers.jobs import BlockJobs, PriceJobs
 from holdfast.organisers.layout_change import LayoutChanger
 from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.removal import CatalogueRemover
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import CatalogueEditor, Scope
-from holdfast.outbox import Consumer, Outbox
-from holdfast.outbox.relay import jobs as fact_jobs
+from holdfast.organisers.store import CatalogueEditor
+from holdfast.outbox import Outbox
 from holdfast.payments import (
     AfterPayment,
     Chargebacks,
@@ -85,68 +56,22 @@ from holdfast.payments import (
     SagaRunner,
     open_gateway,
 )
-from holdfast.payments.jobs import PaymentJobs, ReconciliationJobs, WebhookJobs
-from holdfast.refunds.jobs import RefundJobs
+from holdfast.privacy import Erasure, PersonalData
 from holdfast.refunds.service import RefundService
 from holdfast.refunds.store import RefundStore
 from holdfast.reports import ReportStore
-from holdfast.reports.store import consumer as figure_consumer
 from holdfast.search import SearchIndex, SearchSource, SearchStore
-from holdfast.search.jobs import build_consumer as search_consumer
-from holdfast.search.jobs import list_jobs as search_jobs
 from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
-from holdfast.site.pages import problem_page
-from holdfast.tickets import Tickets, Transfers
-from holdfast.web.asgi import Application
-from holdfast.web.idempotency import purge_keys
+from holdfast.tickets import Acceptance, Tickets, Transfers
+from holdfast.web.caller import Scope
+from holdfast.web.puzzles import Puzzles
 from holdfast.web.response_cache import CacheablePage, RenderedPage, build_page_cache
-from holdfast.web.routing import Route
 from holdfast.webhooks_out import OutgoingWebhooks
-from holdfast.webhooks_out.jobs import DeliveryJobs
-from holdfast.webhooks_out.jobs import consumer as hook_consumer
-from holdfast.webhooks_out.jobs import jobs as hook_jobs
 
-ROUTES: tuple[Route, ...] = (
-    *holdfast.holds.api.ROUTES,
-    *holdfast.bookings.api.ROUTES,
-    *holdfast.payments.api.ROUTES,
-    *holdfast.refunds.api.ROUTES,
-    *holdfast.invoices.api.ROUTES,
-    *holdfast.tickets.api.ROUTES,
-    *holdfast.tickets.mobile_page_api.ROUTES,
-    *holdfast.checkin.api.ROUTES,
-    *holdfast.seatmap.api.ROUTES,
-    *holdfast.seatmap.live_api.ROUTES,
-    *holdfast.catalogue.api.ROUTES,
-    *holdfast.search.api.ROUTES,
-    *holdfast.organisers.blocks_api.ROUTES,
-    *holdfast.checkin.passes_api.ROUTES,
-    *holdfast.organisers.api.ROUTES,
-    *holdfast.accounts.api.ROUTES,
-    *holdfast.webhooks_out.api.ROUTES,
-    *holdfast.reports.api.ROUTES,
-    *holdfast.notifications.api.ROUTES,
-    *holdfast.notifications.demo_mailbox_api.ROUTES,
-    *holdfast.site.pages.ROUTES,
-    *holdfast.site.browse.ROUTES,
-    *holdfast.site.show_page.ROUTES,
-    *holdfast.site.booking_page.ROUTES,
-    *holdfast.site.payment.ROUTES,
-    *holdfast.site.after_purchase.ROUTES,
-    *holdfast.site.refund_page.ROUTES,
-    *holdfast.site.held_forms.ROUTES,
-    *holdfast.site.my_bookings.ROUTES,
-    *holdfast.site.account.ROUTES,
-)
-
-RETENTION = (
-    holdfast.bookings.retention,
-    holdfast.accounts.retention,
-    holdfast.tickets.retention,
-    holdfast.checkin.retention,
-    holdfast.reports.retention,
-)
+if TYPE_CHECKING:
+    from holdfast.web.asgi import Application
+    from holdfast.web.routing import Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +83,17 @@ class App:
     redis: Redis
     catalogue: Catalogue
     accounts: Accounts
+    organisations: Organisations
+    api_keys: ApiKeys
+    house: House
+    legal: Legal
     bookings: Bookings
     hold_scripts: HoldScripts
     claims: Claims
     seatmap: SeatMap
     live: LiveMaps
     holds: HoldService
+    puzzles: Puzzles
     payments: PaymentStore
     saga_runner: SagaRunner
     webhooks_in: IncomingWebhooks
@@ -176,6 +106,7 @@ class App:
     search_index: SearchIndex
     tickets: Tickets
     transfers: Transfers
+    acceptance: Acceptance
     checkin: CheckInStore
     passes: Passes
     invoices: Invoices
@@ -183,8 +114,26 @@ class App:
     notifications: NotificationStore
     webhooks_out: OutgoingWebhooks
     reports: ReportStore
+    audit_log: AuditLog
+    attendees: AttendeeStore
     sessions: Sessions
+    mail_tokens: MailTokens
+    people: People
+    second_factors: SecondFactors
+    identities: Identities
+    passkeys: Passkeys
+    account_admin: AccountAdmin
+    personal_data: PersonalData
+    erasure: Erasure
     pages: Cache[CacheablePage, RenderedPage]
+
+    @property
+    def invitations(self) -> Invitations:
+        return Invitations(self.postgres, self.organisations, self.notifications)
+
+    @property
+    def first_admin(self) -> FirstAdmin:
+        return FirstAdmin(self.postgres, self.accounts, self.mail_tokens)
 
     # Editors see and change only what the scope of one caller covers, so each caller gets its own.
 
@@ -198,6 +147,9 @@ class App:
         return PriceRulesStore(
             self.postgres, self.catalogue, scope, self.config.price_pause_s, self.config.gateway
         )
+
+    def catalogue_remover(self, scope: Scope) -> CatalogueRemover:
+        return CatalogueRemover(self.postgres, self.catalogue, scope)
 
     def layout_change(self, scope: Scope) -> LayoutChanger:
         return LayoutChanger(self.postgres, self.catalogue, self.show_editor(scope))
@@ -220,9 +172,12 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     try:
         await app.accounts.open()
         await app.tickets.open()
+        await app.house.refresh()
+        await app.legal.refresh()
         yield app
     finally:
         await app.webhooks_in.close()
+        await app.identities.client.close()
         await app.saga_runner.gateway.close()
         await app.outbox.close()
         await app.search.close()
@@ -237,17 +192,10 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     """Builds every store and service on its engines. No engine is contacted yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     catalogue = Catalogue(postgres, layout_bytes_max=config.layout_cache_mb * 1_000_000)
-    claims, bookings = Claims(redis), Bookings(postgres, **batches)
-    hold_scripts = HoldScripts(redis, claim_grace_ms=config.claim_grace_ms)
-    accounts = Accounts(postgres, redis, config)
-    seatmap = SeatMap(
-        catalogue,
-        bookings,
-        claims,
-        postgres,
-        fresh_s=config.map_fresh_ms / 1000,
-        bytes_max=config.map_cache_mb * 1_000_000,
-    )
+    limits = HoldLimits.from_config(config)
+    claims, bookings = Claims(redis), Bookings(postgres, limits, **batches)
+    hold_scripts = HoldScripts(redis, limits, claim_grace_ms=config.claim_grace_ms)
+    seatmap = SeatMap(catalogue, bookings, claims, postgres, **_map_sizes(config))
     holds = HoldService(catalogue, hold_scripts, claims, bookings, seatmap, config)
     payments, refund_store = PaymentStore(postgres, config), RefundStore(postgres, config)
     saga_runner = SagaRunner(payments, holds, claims, catalogue, open_gateway(config), config)
@@ -255,19 +203,21 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     reconciliation = Reconciliation(postgres, payments, saga_runner)
     chargebacks = Chargebacks(postgres, saga_runner.gateway, config)
     afterwards = AfterPayment(chargebacks, refunds.refresh_from_gateway)
-    tickets = Tickets(postgres, catalogue)
+    tickets, transfers = Tickets(postgres, catalogue), Transfers(postgres)
+    notifications = NotificationStore(postgres, config)
+    persons = _build_people(config, postgres, redis, notifications)
     return App(
         config=config,
         postgres=postgres,
         redis=redis,
         catalogue=catalogue,
-        accounts=accounts,
         bookings=bookings,
         hold_scripts=hold_scripts,
         claims=claims,
         seatmap=seatmap,
         live=LiveMaps(seatmap, config),
         holds=holds,
+        puzzles=Puzzles(redis, config),
         payments=payments,
         saga_runner=saga_runner,
         webhooks_in=IncomingWebhooks(postgres, payments, saga_runner, reconciliation, afterwards, config),
@@ -279,20 +229,84 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         search=SearchStore(config),
         search_index=SearchIndex(postgres, SearchSource(postgres), seatmap),
         tickets=tickets,
-        transfers=Transfers(postgres),
+        transfers=transfers,
+        acceptance=Acceptance(postgres, transfers, persons.mail_tokens, persons.sessions),
         checkin=CheckInStore(postgres, catalogue, tickets),
-        passes=Passes(postgres, accounts),
+        passes=Passes(postgres, persons.accounts),
         invoices=Invoices(postgres),
         blocks=BlockStore(postgres, holds),
-        notifications=NotificationStore(postgres, config),
-        webhooks_out=OutgoingWebhooks(postgres, config),
+        notifications=notifications,
+        webhooks_out=OutgoingWebhooks(postgres, catalogue, config),
         reports=ReportStore(postgres, catalogue),
-        sessions=Sessions(postgres, accounts, config),
+        audit_log=AuditLog(postgres),
+        attendees=AttendeeStore(postgres, catalogue),
         pages=build_page_cache(),
+        **persons._asdict(),
     )
 
 
-def asgi_app(config: Config, more: tuple[Route, ...] = (), only: Container[str] | None = None) -> Application:
+class _MapSizes(TypedDict):
+    fresh_s: float
+    bytes_max: int
+
+
+def _map_sizes(config: Config) -> _MapSizes:
+    return {"fresh_s": config.map_fresh_ms / 1000, "bytes_max": config.map_cache_mb * 1_000_000}
+
+
+class _Persons(NamedTuple):
+    """Fields of App."""
+
+    accounts: Accounts
+    organisations: Organisations
+    api_keys: ApiKeys
+    house: House
+    legal: Legal
+    sessions: Sessions
+    mail_tokens: MailTokens
+    people: People
+    second_factors: SecondFactors
+    identities: Identities
+    passkeys: Passkeys
+    account_admin: AccountAdmin
+    personal_data: PersonalData
+    erasure: Erasure
+
+
+def _build_people(
+    config: Config, postgres: Postgres, redis: Redis, notifications: NotificationStore
+) -> _Persons:
+    accounts, tokens = Accounts(postgres, redis, config), MailTokens(postgres)
+    organisations = Organisations(postgres, accounts, config)
+    people = People(postgres, accounts, tokens, notifications)
+    factors = SecondFactors(postgres, accounts, notifications, config)
+    admin = AccountAdmin(postgres, accounts, tokens)
+    return _Persons(
+        accounts=accounts,
+        api_keys=ApiKeys(postgres, accounts.limits),
+        organisations=organisations,
+        house=House(postgres, organisations),
+        legal=Legal(postgres),
+        sessions=Sessions(postgres, accounts, config),
+        mail_tokens=tokens,
+        people=people,
+        identities=Identities(postgres, people, ProviderClient(config)),
+        second_factors=factors,
+        passkeys=Passkeys(postgres, accounts, factors, config),
+        account_admin=admin,
+        personal_data=PersonalData(postgres, people, factors),
+        erasure=Erasure(postgres, accounts, admin),
+    )
+
+
+def asgi_app(
+    config: Config, more: tuple["Route", ...] = (), only: Container[str] | None = None
+) -> "Application":
+    """Jobs and commands have no routes: they start sooner without them."""
+    from holdfast.routes import ROUTES
+    from holdfast.site.pages import problem_page
+    from holdfast.web.asgi import Application
+
     @asynccontextmanager
     async def opened() -> AsyncIterator[App]:
         async def end_streams() -> int:
@@ -311,6 +325,8 @@ def web_jobs(app: App) -> list[tuple[float, Job]]:
     """The jobs that every web process runs for itself."""
     return [
         (app.config.revocations_refresh_s, app.accounts.catch_up),
+        (REFRESH_PAUSE_S, app.house.refresh),
+        (REFRESH_PAUSE_S, app.legal.refresh),
         (0.05, app.live.follow),
         (0.05, app.live.look),
         (1.0, metrics.flush),
@@ -320,73 +336,3 @@ def web_jobs(app: App) -> list[tuple[float, Job]]:
 
 def build_ledger_mark(app: App) -> LedgerMark:
     return LedgerMark(app.postgres, app.redis, Path(app.config.data_dir))
-
-
-def consumers(app: App) -> tuple[Consumer, ...]:
-    """Every consumer of facts: docs/consumers.md."""
-    consumers = (
-        search_consumer(app.search_index),
-        notice_consumer(app.notifications),
-        hook_consumer(app.webhooks_out),
-    )
-    return (*consumers, figure_consumer(app.reports), invoice_consumer(app.invoices))
-
-
-def build_mail_sender(app: App) -> NoticeDelivery:
-    """The sender of notifications."""
-    writer = Composer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
-    return NoticeDelivery(
-        app.notifications, writer, build_senders(app.config), stores_mail=bool(app.config.mail_page)
-    )
-
-
-def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[float, Job]]:
-    """The jobs of `holdfast work`, in any number of processes; with `only`, those of some subjects."""
-    by_subject = jobs_by_subject(app).items()
-    selected = [job for name, some in by_subject if only is None or name in only for job in some]
-    return [*selected, (1.0, metrics.flush), (BEAT_PAUSE_S, build_ledger_mark(app).beat)]
-
-
-def build_retention(app: App) -> Retention:
-    rules = [rule for subject in RETENTION for rule in subject.rules(app.config)]
-    return Retention(app.postgres, rules, app.config.retention_rows_max)
-
-
-def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
-    """roles.py has their names."""
-    turns = Turns(app.postgres)
-    sale = SaleJobs(app.bookings, app.claims, app.seatmap, app.redis, app.config)
-    payments = PaymentJobs(app.payments, app.saga_runner)
-    webhooks, books = WebhookJobs(app.webhooks_in), ReconciliationJobs(app.reconciliation, app.config)
-    refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)
-
-    async def forget_old_answers() -> int:
-        return await purge_keys(app.postgres, app.config.idempotency_keep_h)
-
-    return {
-        "sale": [
-            (app.config.sweep_pause_ms / 1000, sale.sweep),
-            (1.0, sale.rebuild_stale),
-            (app.config.compare_pause_s, sale.compare),
-            (1.0, BlockJobs(app.blocks).release),
-        ],
-        "catalogue": [(1.0, PriceJobs(app.postgres, app.catalogue, app.config.price_pause_s).step)],
-        "payments": [
-            (0.5, payments.carry_on),
-            (0.5, webhooks.look),
-            (600.0, webhooks.forget),
-            (app.config.reconcile_pause_s, books.compare),
-            turns.alone(10.0, books.count),
-            (0.5, refunds.carry_out),
-            (2.0, refunds.refund_shows),
-            turns.alone(10.0, refunds.count),
-        ],
-        "audit": [turns.alone(OVERSOLD_PAUSE_S, OversoldGauge(app.postgres).count)],
-        "accounts": [(60.0, app.accounts.prune)],
-        "web": [(600.0, forget_old_answers)],
-        "retention": [turns.alone(app.config.retention_pause_ms / 1000, build_retention(app).step)],
-        "outbox": fact_jobs(app.outbox, consumers(app), app.config, turns),
-        "search": search_jobs(app.search_index, app.search),
-        "notifications": notice_jobs(build_mail_sender(app), turns),
-        "webhooks": hook_jobs(DeliveryJobs(app.webhooks_out, app.config), turns),
-    }

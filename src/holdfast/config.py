@@ -35,6 +35,31 @@ class Config:
     hold_life_max_s: int = setting(1800, "a hold is never extended beyond this, counted from its start")
     order_seats_max: int = setting(10, "seats in one hold")
     owner_seats_max: int = setting(10, "seats per buyer and show unless the show sets its own")
+    guest_holds_max: int = setting(
+        1, "unpaid holds of a guest per show: a browser without an account needs one; 0: no limit"
+    )
+    range_seats_max: int = setting(
+        100,
+        "unpaid or free seats per show of all guests and unverified accounts of a range; 0: no limit",
+    )
+    range_ipv4_bits: int = setting(
+        24, "length of an IPv4 address range; a provider rents out 256 neighbours together"
+    )
+    range_ipv6_bits: int = setting(56, "length of an IPv6 address range: what a household usually gets")
+    lapses_per_hour_max: int = setting(
+        6, "holds of a buyer that may end unpaid per show and hour before a cool-down; 0: no limit"
+    )
+    range_lapses_per_hour_max: int = setting(
+        60, "the same for all guests and unverified accounts of an address range; 0: no limit"
+    )
+    lapse_cooldown_s: int = setting(
+        900, "how long no seats are held for them after a further hold ended unpaid"
+    )
+    puzzle_from_holds_per_second: int = setting(
+        50, "a show with so many holds of guests per second and process is hot: they solve a puzzle; 0: never"
+    )
+    puzzle_bits: int = setting(15, "zero bits of the puzzle: 15 take a browser about a second")
+    puzzle_wait_s: int = setting(15, "a browser without scripts waits this long instead")
     claim_grace_ms: int = setting(
         100, "a claim outlives its row by this, so that the next buyer finds the row lapsed"
     )
@@ -71,6 +96,7 @@ class Config:
     payment_grace_s: int = setting(
         60, "seats stay reserved this long after a payment's deadline if the gateway is silent"
     )
+    refund_proposals_h: int = setting(72, "hours in which a second person can approve a refund")
     refunds_at_once_max: int = setting(16, "concurrent refunds per worker")
     webhook_bytes_max: int = setting(65_536, "a longer webhook is refused")
     chargebacks_suspend_tickets: bool = setting(
@@ -153,30 +179,75 @@ class Config:
     # people
     access_ttl_s: int = setting(600, "lifetime of an access token")
     refresh_ttl_s: int = setting(30 * 86_400, "lifetime of a refresh token")
-    passwords_at_once_max: int = setting(2, "argon2 hashes computed at the same time in a process")
+    passwords_at_once_max: int = setting(
+        2, "argon2 hashes at the same time in a process for known clients; half as many for strangers"
+    )
     passwords_waiting_max: int = setting(
         200, "passwords waiting for their hash before requests are refused as busy"
     )
     sessions_max: int = setting(200, "open sessions per account; a further login ends the oldest")
     tokens_remembered_max: int = setting(50_000, "verified access tokens cached per process; 1 KB each")
     revocations_refresh_s: int = setting(10, "pause between two reads of the revocation list")
+    second_factor_for: str = setting(
+        "",
+        "who needs a second factor to work: admins, or staff (members of organisations as well); empty: none",
+    )
+    totp_key: str = secret(
+        "encrypts the secrets of authenticator apps in the database; several: the newest first; empty: not"
+    )
     logins_per_minute_max: int = setting(10, "wrong passwords per account and address; 0: no limit")
+    logins_per_account_hour_max: int = setting(
+        100, "wrong passwords per account from all addresses: many guess no faster; 0: no limit"
+    )
+    logins_per_address_minute_max: int = setting(
+        30, "wrong passwords per address for all accounts: lists of stolen passwords; 0: no limit"
+    )
+    login_known_d: int = setting(
+        30,
+        "days that the right password makes an address known for its account: guesses from elsewhere do not "
+        "lock it out; 100 bytes of Redis each; 0: never",
+    )
+    logins_house_minute_max: int = setting(
+        1200, "wrong passwords of the whole house: each costs 30 ms of a core; 0: no limit"
+    )
+    signups_per_address_hour_max: int = setting(30, "new accounts per address; 0: no limit")
+    signups_house_minute_max: int = setting(600, "new accounts of the whole house; 0: no limit")
+    resets_per_account_hour_max: int = setting(
+        5, "mails with a link that an address can be made to receive by others; 0: no limit"
+    )
+    resets_per_address_hour_max: int = setting(20, "requests for such mails per address; 0: no limit")
+    resets_house_minute_max: int = setting(
+        300, "requests for such mails of the whole house: mail providers block floods; 0: no limit"
+    )
+    key_requests_per_minute_max: int = setting(600, "requests with one API key; 0: no limit")
+    key_requests_per_address_minute_max: int = setting(
+        3000, "requests with API keys per address, wrong keys included; 0: no limit"
+    )
+    oidc_providers: str = secret(
+        "sign-in services (OpenID Connect), a JSON list: docs/operating/sign_in_services.md; empty: none"
+    )
+    oidc_timeout_s: int = setting(5, "time-out of all calls to a sign-in service for one request")
+    challenges_per_minute_max: int = setting(120, "sign-ins with a passkey begun per address; 0: no limit")
     requests_per_second_max: int = setting(
         0, "requests per address and process; 0: no limit, needed behind a proxy"
     )
     addresses_max: int = setting(100_000, "addresses tracked per process for rate limits")
     guests_per_minute_max: int = setting(
-        600, "guest accounts created per address; 0: no limit, needed behind a proxy"
+        120, "guest accounts created per address; 0: no limit, needed behind a proxy"
     )
 
     # retention
     lapsed_keep_d: int = setting(30, "days that unpaid bookings are stored after they ended; 0: permanently")
     guests_keep_d: int = setting(90, "days that guests without a purchase are stored; 0: permanently")
+    invitations_keep_d: int = setting(30, "days that ended invitations are stored; 0: permanently")
     past_shows_keep_d: int = setting(
         400, "days after a show until seat keys, counters, check-ins and funnels are reduced; 0: never"
     )
     personal_keep_d: int = setting(
         1095, "days until addresses of guests and of transferred tickets are removed; 0: never"
+    )
+    audit_personal_keep_d: int = setting(
+        730, "days until addresses and names are erased from entries of the audit log; 0: never"
     )
     idempotency_keep_h: int = setting(24, "hours that answers to Idempotency-Keys are stored; 0: permanently")
     retention_rows_max: int = setting(100, "rows deleted in one transaction")
@@ -190,7 +261,13 @@ class Config:
         assert 1 <= self.batch_max <= self.waiting_max
         assert self.postgres_pool_max >= 2  # rebuilding a map may need a second connection
         assert 1 <= self.order_seats_max <= 10
+        assert 1 <= self.puzzle_bits <= 40
+        assert 1 <= self.puzzle_wait_s <= 60
+        assert 0 <= self.lapse_cooldown_s <= 86_400
+        assert 8 <= self.range_ipv4_bits <= 32
+        assert 16 <= self.range_ipv6_bits <= 128
         assert 1 <= self.access_ttl_s <= 3600
+        assert self.second_factor_for in ("", "admins", "staff")
         assert 1 <= self.revocations_refresh_s <= 60
 
     @classmethod

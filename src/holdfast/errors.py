@@ -7,10 +7,13 @@ Each subject has its own refusals in `<folder>/errors.py`.
     Refusal
     ├── Malformed           400  the body is not JSON
     ├── BadKey              400  the Idempotency-Key is not valid
+    ├── OrganisationNeeded  400  the caller is in several organisations and did not choose one
     ├── NotSignedIn         401  the route requires a signed-in account
     ├── TokenExpired        401  the access token has expired; refresh it
     ├── TokenInvalid        401  the token was not issued for this, or was revoked
-    ├── NotAllowed          403  signed in, but without the role that the route requires
+    ├── NotAllowed          403  signed in, but without the role or right that the route requires
+    ├── NotAMember          403  the organisation is another one's, or does not exist
+    ├── SecondFactorNeeded  403  the house or the organisation wants a second factor, and the caller has none
     ├── NoSuchRoute         404  nothing is at this address
     ├── MethodNotAllowed    405  the address exists, but not for this method
     ├── StillProcessing     409  same Idempotency-Key, first attempt not finished
@@ -152,9 +155,40 @@ class TokenInvalid(Refusal):
 
 
 class NotAllowed(Refusal):
-    """You are signed in, but your role may not do this. `needed` is the required role."""
+    """You are signed in, but may not do this. `needed` is the required role, or right in the organisation.
+
+    Ask an owner of the organisation for the right.
+    """
 
     code, status, title = "not_allowed", 403, "Not allowed"
+
+
+class OrganisationNeeded(Refusal):
+    """You are a member of several organisations, and the request does not name the one it is for.
+
+    Send its id as `Holdfast-Organisation`. `GET /me/organisations` lists yours.
+    """
+
+    code, status, title = "organisation_needed", 400, "Choose an organisation"
+
+
+class NotAMember(Refusal):
+    """You are not a member of the organisation that the request names, or it does not exist.
+
+    `GET /me/organisations` lists yours. A member of the organisation can invite you.
+    """
+
+    code, status, title = "not_a_member", 403, "Not a member"
+
+
+class SecondFactorNeeded(Refusal):
+    """The house, or this organisation, lets only people with a second factor work for it, and you have none.
+
+    Add an authenticator app or a passkey to your account: on its page, or with `POST /me/second-factor/totp`.
+    Your rights are back at once.
+    """
+
+    code, status, title = "second_factor_needed", 403, "Second factor needed"
 
 
 class Busy(Refusal):

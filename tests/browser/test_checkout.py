@@ -59,6 +59,9 @@ async def test_every_booking_state_has_an_accessible_page(phone: Page, house: Of
 
     await pays(page)
     await expect(page.locator(".qr")).to_have_count(2)
+    labels = "each => each.map(dt => Math.round(dt.getBoundingClientRect().top))"
+    tops = await page.locator(".ticket >> nth=0 >> .where dt").evaluate_all(labels)
+    assert (len(tops), len(set(tops))) == (4, 1), "section, row, seat and category are on one line"
     await page.click(".give summary >> nth=0")
     await page.click(".fold summary >> nth=-1")
     await axe(page)

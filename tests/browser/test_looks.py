@@ -6,14 +6,18 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from holdfast.accounts import MailToken, Purpose
+from holdfast.legal import HOUSE, LegalKind
+from holdfast.legal.text import LegalBody
 from tests.browser.conftest import Newcomer
 from tests.support.box_office import Office
 from tests.support.browser_checkout import has_bought, holds
 from tests.support.browser_seats import opened, tap
-from tests.support.site_paths import GATEWAY_RETURN_PATH, NON_PAGE_PATHS, served_paths
+from tests.support.site_paths import GATEWAY_RETURN_PATH, NON_PAGE_PATHS, PROVIDER_PATHS, served_paths
 
 AxeLook = Callable[[Page], Awaitable[None]]
 OTHER_PAGES = ("/nowhere", "/demo/mail")
+TERMS = LegalBody({"en": "# Terms\n\nBe kind.\n\n- Be early.\n- Be quiet."})
 # How the four sorts of seats differ where every colour is the same.
 SIGNS = """(number) => {
   const seat = document.querySelector(`g.seat[data-seat="${number}"]`);
@@ -31,13 +35,22 @@ async def all_pages(house: Office, page: Page) -> list[str]:
     booking = (await has_bought(page, show, "A-1")).rpartition("/")[2]
     ticket = await page.get_attribute("a[data-keep]", "href")
     row = await house.app.catalogue.show_detail(show)
+    link = MailToken(purpose=Purpose.RESET, email="ann@example.org")
     named: dict[str, Any] = {
+        "{token}": await house.app.mail_tokens.issue(link),
         "{show:int}": show,
         "{booking}": booking,
         "{event:int}": row["event_id"],
         "{venue:int}": row["venue_id"],
+        "{organisation:int}": await house.app.postgres.fetchval(
+            "SELECT organiser_id FROM show_organiser WHERE show_id = $1", show
+        ),
+        "{text}": "terms",
+        "{version:int}": 1,
     }
-    paths = sorted(served_paths("GET") - NON_PAGE_PATHS - {GATEWAY_RETURN_PATH})
+    for owner in (HOUSE, named["{organisation:int}"]):
+        await house.app.legal.publish(owner, LegalKind.TERMS, TERMS)
+    paths = sorted(served_paths("GET") - NON_PAGE_PATHS - {GATEWAY_RETURN_PATH, *PROVIDER_PATHS})
     for name, value in named.items():
         paths = [path.replace(name, str(value)) for path in paths]
     assert not [path for path in paths if "{" in path], "add values for the placeholders of new pages"

@@ -1,7 +1,6 @@
 """How the map of a hall looks: sections and rows of close seats, colours, marks, its place on the page."""
 
 import random
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from holdfast.layouts import Layout
 from holdfast.layouts.body import COLOURS, decode_body
 from tests.browser.conftest import Newcomer
 from tests.support.box_office import Office
-from tests.support.browser_seats import box_of, expect_announcement, opened, picked, scripts_of, tap
+from tests.support.browser_seats import box_of, expect_announcement, opened, picked, scripts_of, still, tap
 
 LAPTOP = {"width": 1440, "height": 900}
 LANDSCAPE: dict[str, Any] = {"viewport": {"width": 844, "height": 390}}
@@ -51,24 +50,29 @@ async def test_close_seats_say_their_section_and_their_rows(house: Office, newco
 
 
 async def test_blocks_of_a_stadium_have_their_names_on_a_phone(house: Office, phone: Page) -> None:
+    """The club tier is a strip not much higher than a letter: its blocks have their numbers, 101 for N101."""
     await opened(phone, await house.a_show(layout=Layout.build(stadium())))
 
-    nameless = await phone.evaluate(
+    blocks = await phone.evaluate(
         f"""async (base) => {{{DECODED}
-          const {{ fitName }} = await import(base + "seat-signs.js");
-          const {{ middle }} = await import(base + "layout.js");
+          const {{ fitName, roomOf }} = await import(base + "seat-signs.js");
           const [left, , right] = layout.bounds, wide = document.getElementById("map").clientWidth;
           const scale = (wide / (right - left)) * 0.9;
-          return layout.parts.filter((part) => !fitName(part.name, {{
-            wide: (part.box[2] - part.box[0]) * scale, high: middle(part.outline)[2] * scale,
-            area: part.area * scale ** 2,
-          }})).map((part) => part.name);
+          const ink = document.createElement("canvas").getContext("2d");
+          return layout.parts.map((part) => {{
+            const room = roomOf(part, scale), fit = fitName(part.name, room);
+            if (fit) ink.font = `800 ${{fit.px}}px ${{getComputedStyle(document.body).fontFamily}}`;
+            const along = fit?.isTurned ? room.high : room.wide;
+            return [part.name, fit?.text ?? "", fit ? ink.measureText(fit.text).width / along : 0];
+          }});
         }}""",
         await scripts_of(phone),
     )
 
-    # The club tier is a strip that is as high as a letter: N101, NE102, …
-    assert not [name for name in nameless if not re.fullmatch(r"[NESW]+1\d\d", name)]
+    assert len(blocks) > 100
+    for name, written, share in blocks:
+        assert written == name or (name[-3] == "1" and written == name[-3:])
+        assert share < 1.05  # of its block; a letter's own margins are within its width
 
 
 async def test_numbers_and_names_can_be_read_on_every_colour(house: Office, page: Page) -> None:
@@ -227,6 +231,38 @@ async def test_places_to_stand_have_a_card_beside_the_map(house: Office, page: P
     await expect(page.locator("#mine")).to_contain_text("3 tickets, Gallery (standing) reserved for you")
 
 
+async def test_the_name_of_a_narrow_place_to_stand_stays_within_it(house: Office, page: Page) -> None:
+    """A rail of 12 m before the stage, a passage of 1 m beside the rows, a floor with room for all."""
+    areas = {
+        "Rail": [(-6, 1), (6, 1), (6, 1.9), (-6, 1.9)],
+        "West passage": [(-9, 1), (-8, 1), (-8, 14), (-9, 14)],
+        "Floor": [(-6, 8), (6, 8), (6, 14), (-6, 14)],
+    }
+    body = {
+        "name": "Narrow",
+        "focal": [0, 0],
+        "categories": [{"name": "Standard", "colour": "#0072B2"}],
+        "sections": [
+            {"name": "Rows", "rows": [{"label": "A", "seats": "1-10", "at": [0, 4], "align": "centre"}]}
+        ],
+        "areas": [{"name": name, "capacity": 50, "outline": outline} for name, outline in areas.items()],
+    }
+    await opened(page, await house.a_show(layout=Layout.build(decode_body(msgspec.json.encode(body)))))
+    drawn = page.locator(".hall-area")
+    await expect(drawn).to_have_count(3)
+
+    for place, name in enumerate(areas):
+        await expect(drawn.nth(place).locator(".name")).to_have_text(f"{name} (standing)")
+        await expect(drawn.nth(place).get_by_text("50 left")).to_be_visible(visible=name == "Floor")
+        outside = await still(drawn.nth(place).locator("polygon"))
+        for text in await drawn.nth(place).locator("text:visible").all():
+            inside = await box_of(text)
+            assert outside["x"] <= inside["x"]
+            assert outside["y"] <= inside["y"] + inside["height"] / 4
+            assert inside["x"] + inside["width"] <= outside["x"] + outside["width"]
+            assert inside["y"] + inside["height"] * 3 / 4 <= outside["y"] + outside["height"]
+
+
 async def test_without_scripts_places_to_stand_are_reserved_from_their_card(
     house: Office, plain: Page
 ) -> None:
@@ -252,7 +288,7 @@ async def test_without_scripts_wheelchair_spaces_are_seen_in_the_list(house: Off
     assert (await box_of(space.get_by_text("wheelchair space", exact=True)))["width"] > 20
 
 
-PAINTED_AT = f"""async ([base, points]) => {{{DECODED}
+PAINTED_AT = f"""async ([base, points, focus = null]) => {{{DECODED}
   const load = (file) => import(base + file);
   const [{{ CanvasPainter }}, {{ Look }}, {{ Localiser }}] = await Promise.all(
     ["paint-canvas.js", "look.js", "localiser.js"].map(load));
@@ -261,6 +297,7 @@ PAINTED_AT = f"""async ([base, points]) => {{{DECODED}
   document.body.append(frame);
   const states = new Uint8Array(layout.count), look = new Look(layout, () => {{}});
   const painter = new CanvasPainter(frame, layout, states, look, new Localiser(data));
+  painter.focus = focus === null ? null : layout.parts[focus];
   const at = (x, y) => {{
     painter.settle({{ x, y, scale: 20 }});
     const {{ width, height }} = painter.canvas;
@@ -298,3 +335,33 @@ async def test_a_shape_among_rows_is_on_the_floor_of_their_section_and_behind_se
     assert bare_pillar == bare_floor == floor
     assert pillar != floor
     assert seat == bare_seat
+
+
+async def test_neighbours_of_the_section_that_is_looked_at_are_pale(house: Office, page: Page) -> None:
+    layout = Layout.build(concert_hall())
+    await opened(page, await house.a_show(layout=layout))
+    scripts, seats = await scripts_of(page), await page.evaluate(FIRST_SEATS, await scripts_of(page))
+    (stalls, balcony), card = seats[:2], await page.evaluate(CARD_COLOUR)
+
+    plain = await page.evaluate(PAINTED_AT, [scripts, [stalls, balcony]])
+    looked_at = await page.evaluate(PAINTED_AT, [scripts, [stalls, balcony], 0])
+
+    assert looked_at[0] == plain[0]
+    assert looked_at[1] != plain[1]
+    assert apart(looked_at[1], card) < apart(plain[1], card) * 0.6
+
+
+FIRST_SEATS = f"""async (base) => {{{DECODED}
+  return layout.parts.filter((part) => !part.isArea).map(({{ runs: [{{ start }}], pitch }}) => [
+    layout.x[start] - pitch * 0.25, layout.y[start]]);
+}}"""
+CARD_COLOUR = """() => {
+  const ink = document.createElement("canvas").getContext("2d");
+  ink.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--card").trim();
+  ink.fillRect(0, 0, 1, 1);
+  return [...ink.getImageData(0, 0, 1, 1).data].join(" ");
+}"""
+
+
+def apart(one: str, other: str) -> int:
+    return sum(abs(int(a) - int(b)) for a, b in zip(one.split(), other.split(), strict=True))

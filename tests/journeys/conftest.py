@@ -9,12 +9,20 @@ import pytest
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.web.asgi import Application
+from tests.fakes.oidc_provider_process import OidcProvider, oidc_provider
 from tests.support.browser_session import Visitor, a_site, a_visitor
 from tests.support.organiser import Organiser, Stage, a_stage, sign_in_organiser
 
 collect_ignore = (
     [] if shutil.which("nginx") else ["test_nginx.py", "test_nginx_addresses.py", "test_nginx_tls.py"]
 )
+
+
+@pytest.fixture(scope="module")
+async def acme() -> AsyncIterator[OidcProvider]:
+    """A sign-in service."""
+    async with oidc_provider() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from holdfast.layouts import Layout
 from holdfast.layouts.body import RowBody
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import Scope
+from holdfast.web.caller import Scope
 from tests.support.shows import Fan, a_layout, a_show
 
 FRONT = RowBody(label="Z", seats="1-4", at=(0.0, 0.5), align="centre", category="Standard")

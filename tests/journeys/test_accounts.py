@@ -10,9 +10,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from holdfast.app import asgi_app
+from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from tests.conftest import started
+from tests.support.mailed_links import prove_address
 
 API = "/api/v1"
 PASSWORD = "correct horse battery"
@@ -32,10 +33,12 @@ def bearer(signed_in: dict[str, Any]) -> dict[str, str]:
     return {"Authorization": f"Bearer {signed_in['access_token']}"}
 
 
-async def signed_up(api: httpx.AsyncClient, email: str) -> dict[str, Any]:
+async def signed_up(app: App, api: httpx.AsyncClient, email: str) -> dict[str, Any]:
+    """The answer to the sign-up; afterwards the address is confirmed."""
     body = {"email": email, "password": PASSWORD, "name": "Ann"}
     answer = await api.post(f"{API}/accounts", json=body, headers=key())
     assert answer.status_code == 201, answer.text
+    await prove_address(app.postgres, email)
     return dict(answer.json())
 
 
@@ -52,20 +55,22 @@ def refused(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["code"]
 
 
-async def test_a_fan_signs_up_logs_in_and_is_known(api: httpx.AsyncClient, email: str) -> None:
-    ann = await signed_up(api, email)
+async def test_a_fan_signs_up_logs_in_and_is_known(app: App, api: httpx.AsyncClient, email: str) -> None:
+    ann = await signed_up(app, api, email)
     again = await log_in(api, email)
 
     assert again.status_code == 200
     assert again.headers["cache-control"] == "no-store"
     assert again.json().keys() == {"account", "access_token", "token_type", "expires_in", "refresh_token"}
-    assert (await me(api, again.json())).json() == ann["account"]
-    assert ann["account"].keys() == {"account_id", "email", "name", "role", "created_at", "locale"}
+    assert (await me(api, again.json())).json() == ann["account"] | {"email_verified": True}
+    assert ann["account"].keys() == {
+        *("account_id", "email", "name", "role", "created_at", "locale", "email_verified")
+    }
     assert (ann["account"]["email"], ann["account"]["role"]) == (email, "fan")
 
 
-async def test_answers_hold_no_secret_of_the_account(api: httpx.AsyncClient, email: str) -> None:
-    ann = await signed_up(api, email)
+async def test_answers_hold_no_secret_of_the_account(app: App, api: httpx.AsyncClient, email: str) -> None:
+    ann = await signed_up(app, api, email)
 
     assert not [word for word in SECRET_WORDS if word in (await me(api, ann)).text]
     assert PASSWORD not in str(ann)
@@ -113,11 +118,24 @@ async def test_a_sign_up_that_makes_no_sense_is_refused(
     assert next(iter(change)) in answer.json()["field"]
 
 
-async def test_an_address_that_is_taken_is_refused(api: httpx.AsyncClient, email: str) -> None:
-    await signed_up(api, email)
+async def test_the_answer_does_not_reveal_whether_an_address_is_taken(
+    app: App, api: httpx.AsyncClient, email: str
+) -> None:
+    await signed_up(app, api, email)
+    body = {"password": PASSWORD, "name": "Another"}
 
-    body = {"email": email.upper(), "password": PASSWORD, "name": "Another"}
-    assert refused(await api.post(f"{API}/accounts", json=body, headers=key())) == (409, "email_taken")
+    taken, free = [
+        await api.post(f"{API}/accounts", json={**body, "email": address}, headers=key())
+        for address in (email.upper(), f"x{email}")
+    ]
+
+    assert taken.status_code == free.status_code == 201
+    assert taken.json().keys() == free.json().keys()
+    shown = [answer.json()["account"] for answer in (taken, free)]
+    assert [one["email"] for one in shown] == [email, f"x{email}"]
+    assert [one["email_verified"] for one in shown] == [False, False]
+    guesses = [await log_in(api, one["email"], "another password") for one in shown]
+    assert [refused(one) for one in guesses] == [(401, "bad_credentials")] * 2
 
 
 async def test_a_sign_up_sent_fifty_times_with_one_key_makes_one_account(
@@ -134,9 +152,9 @@ async def test_a_sign_up_sent_fifty_times_with_one_key_makes_one_account(
 
 
 async def test_a_failed_login_is_the_same_for_a_stranger_and_a_wrong_password(
-    api: httpx.AsyncClient, email: str
+    app: App, api: httpx.AsyncClient, email: str
 ) -> None:
-    await signed_up(api, email)
+    await signed_up(app, api, email)
 
     answers = [await log_in(api, address, "a guess") for address in (email, f"x{email}")]
 
@@ -196,9 +214,9 @@ async def test_password_guessing_gets_retry_after(strict_api: httpx.AsyncClient,
 
 
 async def test_a_refresh_token_works_once_and_coming_back_ends_it_all(
-    api: httpx.AsyncClient, email: str
+    app: App, api: httpx.AsyncClient, email: str
 ) -> None:
-    ann = await signed_up(api, email)
+    ann = await signed_up(app, api, email)
     first, same = {"refresh_token": ann["refresh_token"]}, key()
 
     again = await api.post(f"{API}/auth/refresh", json=first, headers=same)
@@ -214,8 +232,10 @@ async def test_a_refresh_token_works_once_and_coming_back_ends_it_all(
     assert refused(await me(api, again.json())) == (401, "token_invalid")
 
 
-async def test_a_logout_is_felt_at_once_and_may_be_repeated(api: httpx.AsyncClient, email: str) -> None:
-    ann = await signed_up(api, email)
+async def test_a_logout_is_felt_at_once_and_may_be_repeated(
+    app: App, api: httpx.AsyncClient, email: str
+) -> None:
+    ann = await signed_up(app, api, email)
     assert (await me(api, ann)).status_code == 200
 
     answers = [await api.post(f"{API}/auth/logout", headers=bearer(ann)) for _ in range(2)]
@@ -226,8 +246,8 @@ async def test_a_logout_is_felt_at_once_and_may_be_repeated(api: httpx.AsyncClie
     assert refused(await api.post(f"{API}/auth/refresh", json=body)) == (401, "token_invalid")
 
 
-async def test_a_changed_password_signs_the_others_out(api: httpx.AsyncClient, email: str) -> None:
-    ann = await signed_up(api, email)
+async def test_a_changed_password_signs_the_others_out(app: App, api: httpx.AsyncClient, email: str) -> None:
+    ann = await signed_up(app, api, email)
     elsewhere = (await log_in(api, email)).json()
     body = {"current_password": PASSWORD, "new_password": "another good one"}
 
@@ -254,8 +274,10 @@ async def test_without_a_token_the_answer_says_what_is_missing(api: httpx.AsyncC
         assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-async def test_forged_tokens_are_refused_with_their_code(api: httpx.AsyncClient, email: str) -> None:
-    ann = await signed_up(api, email)
+async def test_forged_tokens_are_refused_with_their_code(
+    app: App, api: httpx.AsyncClient, email: str
+) -> None:
+    ann = await signed_up(app, api, email)
     head, body, signature = ann["access_token"].split(".")
     none = "eyJhbGciOiJub25lIiwidHlwIjoiYXQrand0In0"
 

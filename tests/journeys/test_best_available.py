@@ -125,6 +125,7 @@ async def test_the_same_key_gives_the_same_answer(alice: Fan, a_show: Callable[.
 
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.content for answer in answers}) == 1
+    assert sum("idempotency-replayed" not in answer.headers for answer in answers) == 1
     assert (await alice.get(f"/shows/{show}/seats")).json()["states"].count("H") == 2
 
 

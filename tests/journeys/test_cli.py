@@ -132,12 +132,14 @@ class TestTheDemo:
         file.write_text("section,row,number,category,x,y\nStalls,A,1,Gold,0,0\nStalls,A,2,Gold,0.6,0\n")
         words = ("venue", "import", str(file), "--json", "--data", str(demo.data))
 
+        drawn = await run_holdfast("venue", "import", str(file), "--dry-run")
         tried = await run_holdfast(*words, "--dry-run")
         stored = await run_holdfast(*words, "--venue", "1")
         again = await run_holdfast(*words, "--venue", "1")
 
         assert (tried.page["name"], tried.page["seats"], tried.page["stored"]) == ("Back room", 2, False)
         assert tried.page["categories"] == [{"name": "Gold", "seats": 2}]
+        assert "AA\n     2  A  Gold" in drawn.output
         assert tried.page["warnings"] == []
         assert stored.page == {**tried.page, "hall": stored.page["hall"], "stored": True}
         assert_refused(again, "name")

@@ -11,8 +11,11 @@ import pytest
 
 from holdfast.app import App
 from holdfast.bookings import from_public_id
+from holdfast.checkin import Way
 from holdfast.config import Config
+from holdfast.scanner.app import Scanner
 from holdfast.web.caller import Role
+from tests.fakes.scripted_server import an_oracle
 from tests.support import shows as cast
 from tests.support.flaky_network import Switch, a_portal
 from tests.support.gates import a_pass, a_ticket, made
@@ -357,3 +360,26 @@ class TestTrouble:
             assert "is damaged" in steward.complaint
         else:
             assert [(await steward.scans(code))["verdict"] for code in codes] == ["used", "admitted"]
+
+
+async def test_a_reason_of_a_later_release_is_a_refusal(tmp_path: Path) -> None:
+    """The box office has decided: the gate shows its words, and does not let the pack decide instead."""
+    signed_in = {"access_token": "x", "token_type": "Bearer", "expires_in": 600, "pass_id": 1, "keys": {}}
+    words = "Only with a parent"
+    refused = {
+        "verdict": "refused",
+        "reason": "too_young",
+        "words": words,
+        "check_in_id": "1-1",
+        "seat": "A-1",
+    }
+    async with an_oracle() as office:
+        office.says = lambda _, path: (200, signed_in if path.endswith("/login") else refused)
+        scanner = Scanner.open(tmp_path / "gate", office.url, "code")
+        try:
+            result = await scanner.scan("HELLO", Way.ENTRY)
+        finally:
+            await scanner.close()
+
+    assert (result.words, result.seat, result.is_open) == (words, "A-1", False)
+    assert (result.is_decided, result.is_offline, scanner.pending) == (True, False, 0)

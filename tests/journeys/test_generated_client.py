@@ -1,6 +1,6 @@
-"""A client generated from the OpenAPI document buys a ticket from a running box office.
+"""A client generated from the OpenAPI document for fans buys a ticket from a running box office.
 
-If the document describes what no generator understands, or what the server does not do, this fails.
+If a document describes what no generator understands, or what the server does not do, this fails.
 """
 
 import asyncio
@@ -14,9 +14,10 @@ import pytest
 from openapi_python_client import generate
 from openapi_python_client.config import Config, ConfigFile, MetaType
 
-from holdfast.app import ROUTES
+from holdfast.routes import ROUTES
 from holdfast.web.asgi import Application
-from holdfast.web.openapi import document
+from holdfast.web.audiences import Audience
+from holdfast.web.openapi import documents
 from tests.conftest import served
 
 JOURNEY = Path(__file__).parents[1] / "support" / "generated_client_journey.py"
@@ -29,12 +30,10 @@ async def address(site: Application) -> AsyncIterator[str]:
         yield f"{url}/api/v1"
 
 
-@pytest.fixture(scope="module")
-def client_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the package holdfast_client, generated without formatting and without a network."""
-    folder = tmp_path_factory.mktemp("client")
+def generate_client(folder: Path, audience: Audience) -> None:
+    """The package holdfast_client, generated without formatting and without a network."""
     source = folder / "openapi.json"
-    source.write_bytes(msgspec.json.encode(document(ROUTES)))
+    source.write_bytes(msgspec.json.encode(documents(ROUTES)[audience]))
     config = Config.from_sources(
         ConfigFile(post_hooks=[], content_type_overrides={"application/pdf": "application/octet-stream"}),
         MetaType.NONE,
@@ -44,15 +43,15 @@ def client_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         output_path=folder / "holdfast_client",
     )
     assert list(generate(config=config)) == []  # neither an error nor a warning
-    return folder
 
 
 async def test_a_generated_client_buys_a_ticket(
-    address: str, client_folder: Path, a_show: Callable[..., Awaitable[int]]
+    address: str, tmp_path: Path, a_show: Callable[..., Awaitable[int]]
 ) -> None:
+    generate_client(tmp_path, Audience.FANS)
     program = await asyncio.create_subprocess_exec(
         *(sys.executable, str(JOURNEY), address, str(await a_show(20)), "A-4", "A-5"),
-        env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(client_folder)},
+        env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(tmp_path)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
@@ -68,3 +67,15 @@ async def test_a_generated_client_buys_a_ticket(
         "tickets": 2,
         "ticket": {"seat": "A-4", "standing": "good", "has_code": True},
     }
+
+
+@pytest.mark.parametrize(
+    ("audience", "operation"),
+    [(Audience.ORGANISERS, "admin/create_event.py"), (Audience.HOUSE, "admin/create_organisation.py")],
+)
+def test_generators_understand_the_other_documents(
+    tmp_path: Path, audience: Audience, operation: str
+) -> None:
+    generate_client(tmp_path, audience)
+
+    assert (tmp_path / "holdfast_client" / "api" / operation).exists()

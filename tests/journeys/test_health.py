@@ -13,6 +13,7 @@ from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.web.asgi import Application
+from holdfast.web.audiences import DOCUMENTS
 from tests.conftest import started
 from tests.support.cli_process import free_port, serve_holdfast
 from tests.support.restorable_ledger import restorable_ledger
@@ -39,11 +40,11 @@ async def test_every_answer_is_counted(api: httpx.AsyncClient) -> None:
 
 async def test_the_front_page_is_for_people_and_leads_to_the_reference(api: httpx.AsyncClient) -> None:
     front = await api.get("/", follow_redirects=True)
-    document = await api.get("/api/v1/openapi.json")
+    documents = [await api.get(about.path) for about in DOCUMENTS.values()]
 
     assert front.status_code == 200
     assert 'href="/docs"' in front.text
-    assert document.json()["openapi"] == "3.1.0"
+    assert [document.json()["openapi"] for document in documents] == ["3.1.0"] * 3
 
 
 class CountedPostgres(Postgres):

@@ -12,8 +12,9 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.app import ROUTES, App, asgi_app
+from holdfast.app import App, asgi_app
 from holdfast.config import Config
+from holdfast.routes import ROUTES
 from holdfast.web.routing import Route
 from tests.conftest import started
 from tests.support.nginx_front import Behind, fronted, raw
@@ -247,6 +248,22 @@ async def test_a_client_over_the_limit_gets_retry_after(
     assert len(stopped) >= 10
     assert {(one.status_code, problem(one)["code"]) for one in stopped} == {(429, "too_many_requests")}
     assert behind.count(path, "POST") - before == 40 - len(stopped)
+
+
+async def test_forms_of_pages_are_limited_and_reading_them_is_not(
+    nginx: httpx2.AsyncClient, behind: Behind, tmp_path: Path
+) -> None:
+    at_once = {"/shows/1/hold": 40, "/sign-in": 20, "/language": 60}
+    async with fronted(tmp_path, behind.address) as client:
+        for path, burst in at_once.items():
+            before = behind.count(path, "POST")
+            sent = await asyncio.gather(*(client.post(path, data={}) for _ in range(burst + 80)))
+            stopped = [one.status_code for one in sent].count(429)
+            assert 1 <= stopped <= 80, path
+            assert behind.count(path, "POST") - before == burst + 80 - stopped
+        read = await asyncio.gather(*(client.get("/sign-in") for _ in range(100)))
+
+    assert 429 not in {one.status_code for one in read}
 
 
 async def test_one_address_can_watch_a_limited_number_of_maps(

@@ -1,4 +1,4 @@
-"""Links to tickets are in no log of nginx: a link shows the ticket without a sign-in (R30)."""
+"""Links to tickets and in mails are in no log of nginx: they open without a sign-in (R30)."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -27,6 +27,7 @@ async def test_a_ticket_s_link_which_is_the_ticket_is_in_no_log(config: Config, 
             rates = {"browse": 1}
             nginx = await stack.enter_async_context(fronted(tmp_path, own.address, rates=rates))
             answers = [await nginx.get(f"/tickets/{link}"), await nginx.post(f"/tickets/{link}/code")]
+            mailed = [await nginx.get(f"/link/{link}"), await nginx.post(f"/link/{link}")]
             await nginx.get("/tickets/files/ticket.js")
             await until(is_logged)
         away = await nginx.get(f"/tickets/{link}")  # nginx logs as an error that the server is away,
@@ -34,7 +35,9 @@ async def test_a_ticket_s_link_which_is_the_ticket_is_in_no_log(config: Config, 
 
     logs = await asyncio.to_thread(all_logs, tmp_path)
     assert [answer.status_code for answer in (*answers, away)] == [404, 400, 503]
+    assert [answer.status_code for answer in mailed] == [410, 410]
     assert 429 in {answer.status_code for answer in many}
     assert link.encode() not in logs
     assert b'"uri":"/tickets/-"' in logs
     assert b'"uri":"/tickets/-/code"' in logs
+    assert b'"uri":"/link/-"' in logs

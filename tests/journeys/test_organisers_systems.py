@@ -54,6 +54,19 @@ async def test_an_endpoint_is_created_once_per_idempotency_key(organiser: Organi
     assert len(decode_ok(await organiser.send("GET", HOOKS))["endpoints"]) == 1
 
 
+async def test_endpoints_are_listed_in_pages(organiser: Organiser) -> None:
+    made = [
+        (await organiser.create(HOOKS, {"url": f"{URL}/{n}", "kinds": []}))["endpoint"]["endpoint_id"]
+        for n in range(3)
+    ]
+
+    first = decode_ok(await organiser.send("GET", f"{HOOKS}?size=2"))
+    rest = decode_ok(await organiser.send("GET", f"{HOOKS}?size=2&before={first['next']}"))
+
+    assert [page["endpoint_id"] for page in first["endpoints"]] == [made[2], made[1]]
+    assert ([page["endpoint_id"] for page in rest["endpoints"]], rest["next"]) == ([made[0]], None)
+
+
 async def test_a_secret_is_shown_once_and_an_endpoint_can_be_changed_and_removed(
     organiser: Organiser,
 ) -> None:

@@ -10,9 +10,8 @@ from msgspec import convert, to_builtins
 from holdfast.app import App
 from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
-from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
-from holdfast.web.caller import Role
+from holdfast.web.caller import Role, Scope
 from tests.support.organiser import Organiser, Stage, show_of, sign_in_organiser
 from tests.support.price_plans import GOLD, gold_rules, in_hours, set_rules
 from tests.support.shows import API, Fan, fans, problem
@@ -203,7 +202,7 @@ async def test_a_worker_that_knows_the_old_price_charges_the_new_one_or_refuses(
 async def put_elsewhere(app: App, show_id: int, account_id: int, ends: str) -> None:
     step = EarlyStep(until=datetime.fromisoformat(ends), change_minor=-10_000)
     rule = convert({**GOLD, "early": [to_builtins(step)]}, PriceRule)
-    scope = Scope(account_id, is_admin=False)
+    scope = Scope(account_id, False, account_id)
     await PriceRulesStore(app.postgres, app.catalogue, scope, 5).put(
         show_id, PriceRules(currency="INR", rules=(rule,))
     )

@@ -1,6 +1,5 @@
 """The commands in README.md and in the tutorial work when pasted into a shell (R9, R16, R30, R33)."""
 
-import asyncio
 import os
 import re
 import shutil
@@ -10,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import curl
 from tests.support.cli_process import Demo, start_demo, stop_demo
+from tests.support.pasted_commands import pasted, path_with_own_curl
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -24,28 +23,6 @@ async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
     started = await start_demo(tmp_path_factory.mktemp("demo"))
     yield started
     await stop_demo(started)
-
-
-async def pasted(lines: str, path: str, folder: Path) -> str:
-    """The output of a shell that runs these lines in a folder of its own."""
-    shell = await asyncio.create_subprocess_exec(
-        *("bash", "-euo", "pipefail", "-c", lines),
-        env={**os.environ, "PATH": path, "no_proxy": "127.0.0.1"},
-        cwd=folder,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    output, _ = await asyncio.wait_for(shell.communicate(), 60)
-    assert shell.returncode == 0
-    return output.decode()
-
-
-def path_with_own_curl(folder: Path) -> str:
-    """A PATH on which curl is ours: a machine with nothing but Python must pass too."""
-    ours = folder / "bin" / "curl"
-    ours.parent.mkdir()
-    ours.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{curl.__file__}" "$@"\n')
-    ours.chmod(0o755)
-    return f"{ours.parent}:{os.environ['PATH']}"
 
 
 async def test_the_booking_by_curl_works_when_pasted(demo: Demo, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support.html_page import reading
+from tests.support.mailed_links import prove_address
 
 HTML = {"accept": "text/html", "accept-language": "en"}
 SENT_BY_US = {**HTML, "sec-fetch-site": "same-origin"}
@@ -90,6 +91,7 @@ async def test_holds_of_a_guest_move_to_the_account_it_signs_in_to(
 ) -> None:
     email = an_email()
     await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
+    await prove_address(app.postgres, email)
     account = await whose(app, browser)
     await sent(browser, "/sign-out")
     guest = await a_guest(app, browser)
@@ -105,6 +107,7 @@ async def test_signing_in_does_not_adopt_the_previous_account(app: App, browser:
     for email in (first, second):
         browser.cookies.clear()
         await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
+        await prove_address(app.postgres, email)
     await sent(browser, "/sign-in", email=first, password=PASSWORD)
     visit = await whose(app, browser)
     assert visit is not None
@@ -147,18 +150,51 @@ async def test_an_invalid_form_is_shown_again_with_the_typed_values(
     assert PASSWORD not in answer.text
 
 
-async def test_a_taken_address_is_reported_and_does_not_sign_in(
+async def test_a_taken_address_looks_like_a_new_one_and_gains_nothing(
     app: App, browser: httpx2.AsyncClient
 ) -> None:
     email = an_email()
     await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
+    await prove_address(app.postgres, email)
+    account = await whose(app, browser)
     browser.cookies.clear()
     guest = await a_guest(app, browser)
+
     answer = await sent(browser, "/sign-up", email=email, password="another password", name="Eve")
-    assert answer.status_code == 409
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/my")
     visit = await whose(app, browser)
     assert visit is not None
-    assert (visit.account_id, visit.is_guest) == (guest.account_id, True)
+    assert account is not None
+    assert (visit.account_id, visit.account.is_verified) == (guest.account_id, False)
+    browser.cookies.clear()
+    again = await sent(browser, "/sign-in", email=email, password="another password")
+    assert again.status_code == 401
+
+
+async def test_sign_up_names_every_mistake_at_once(browser: httpx2.AsyncClient) -> None:
+    answer = await sent(browser, "/sign-up", email="ann", password="short", name="")
+
+    for sentence in ("Enter your name.", "Enter a valid email address", "Use at least 8 characters."):
+        assert sentence in answer.text
+
+
+async def test_the_sign_in_page_names_the_account_that_is_signed_in(browser: httpx2.AsyncClient) -> None:
+    await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann")
+
+    page = await browser.get("/sign-in")
+
+    assert "signed in as Ann" in page.text
+    assert 'name="password"' not in page.text
+    assert 'href="/account"' in page.text
+
+
+async def test_a_redirect_to_sign_in_gives_its_reason(browser: httpx2.AsyncClient) -> None:
+    answer = await browser.get("/account")
+    page = await browser.get(answer.headers["location"])
+
+    assert answer.headers["location"] == "/sign-in?back=%2Faccount&why=private"
+    assert "Please sign in to see that page." in page.text
 
 
 async def test_a_failed_sign_in_does_not_reveal_which_field_was_wrong(browser: httpx2.AsyncClient) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from holdfast.app import App, jobs_by_subject
+from holdfast.app import App
+from holdfast.background import jobs_by_subject
 from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.pricing import Terms
@@ -187,6 +188,7 @@ async def test_an_undecided_payer_can_resume_or_cancel_the_payment(
     await ann.sends("/call-off")
 
     assert ann.says("Payment cancelled.")
+    assert ann.text.count("been charged") == 1
     await ann.pays()
     assert ann.says("Your ticket")
 

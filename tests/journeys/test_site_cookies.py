@@ -9,10 +9,11 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from holdfast.app import asgi_app
+from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support.browser_session import LIKE_A_BROWSER
+from tests.support.mailed_links import prove_address
 
 SITE = "https://tickets.example"
 _numbers = count(1)
@@ -53,7 +54,8 @@ async def test_the_cookie_has_the_host_prefix_and_works(secure: httpx2.AsyncClie
 
     cookies = await sent(secure, "/sign-up", ann)
 
-    assert set(cookies) == {"__Host-holdfast"}
+    assert set(cookies) == {"__Host-holdfast", "holdfast_name"}
+    assert {"Secure", "Path=/", "SameSite=Lax"} <= set(cookies["holdfast_name"].split("; "))
     value, *attributes = cookies["__Host-holdfast"].split("; ")
     assert {"Secure", "Path=/", "HttpOnly", "SameSite=Lax"} <= set(attributes)
     assert not [one for one in attributes if one.startswith("Domain")]  # with one, a browser refuses it
@@ -61,11 +63,12 @@ async def test_the_cookie_has_the_host_prefix_and_works(secure: httpx2.AsyncClie
 
 
 async def test_a_session_of_the_old_name_continues_and_is_renamed_at_the_next_sign_in(
-    api: httpx2.AsyncClient, secure: httpx2.AsyncClient
+    app: App, api: httpx2.AsyncClient, secure: httpx2.AsyncClient
 ) -> None:
     ann = person()
     old = (await sent(api, "/sign-up", ann, **LIKE_A_BROWSER))["holdfast"].split("; ")[0]
     assert await is_signed_in(secure, ann["name"], f"holdfast={old}")
+    await prove_address(app.postgres, ann["email"])
 
     cookies = await sent(secure, "/sign-in", ann, cookie=f"holdfast={old}")
 

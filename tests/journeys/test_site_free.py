@@ -32,7 +32,7 @@ async def test_a_guest_gives_an_address_before_free_tickets_are_booked(
 
     assert ann.at == path
     assert ann.says("Your 2 tickets")
-    assert ann.says("Sent to ann@example.org.")
+    assert ann.says("We've sent a link to ann@example.org.")
     assert ann.text.count('class="qr"') == 2
     await until(lambda: ann.sees_states(show, "BB" + "A" * 8))
 

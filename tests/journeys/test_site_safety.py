@@ -2,24 +2,40 @@
 
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
 
 import holdfast.site.pages as site_routes
-from holdfast.app import ROUTES, App
+from holdfast.accounts import MailToken, NewAccount, Purpose
+from holdfast.app import App
 from holdfast.bookings import from_public_id
+from holdfast.config import Config
 from holdfast.engines.postgres import require_row
+from holdfast.legal import HOUSE, LegalKind
+from holdfast.legal.text import LegalBody
+from holdfast.routes import ROUTES
 from holdfast.site.templates_env import assets_version
 from holdfast.web.asgi import Application
+from holdfast.web.caller import Role
 from holdfast.web.routing import Route
-from tests.support.browser_session import ANN, Visitor, a_visitor
-from tests.support.site_paths import GATEWAY_RETURN_PATH, NON_PAGE_PATHS, served_paths
+from tests.fakes.oidc_provider_process import OidcProvider, as_setting
+from tests.support.browser_session import ANN, Visitor, a_site, a_visitor
+from tests.support.mailed_links import prove_address
+from tests.support.site_paths import (
+    AWAY,
+    EVIL,
+    GATEWAY_RETURN_PATH,
+    NON_PAGE_PATHS,
+    PROVIDER_PATHS,
+    served_paths,
+)
 
-EVIL = "https://evil.example"
 FORMS: dict[str, dict[str, Any]] = {
     "/language": {"language": "de"},
     "/city": {"city": ""},
@@ -27,6 +43,30 @@ FORMS: dict[str, dict[str, Any]] = {
     "/sign-in": {"email": "ann@example.org", "password": "correct horse battery"},
     "/sign-up": {"email": "eve@evil.example", "password": "correct horse battery", "name": "Eve"},
     "/sign-out": {},
+    "/forgot-password": {"email": "ann@example.org"},
+    "/sign-in-link": {"email": "ann@example.org"},
+    "/link/{token}": {"password": "correct horse battery"},
+    "/begin": {"name": "Eve", "organisation": "Eve", "currency": "EUR", "timezone": "UTC"},
+    "/account/name": {"name": "Eve"},
+    "/account/password": {"current_password": "", "new_password": "correct horse battery"},
+    "/account/email": {"email": "eve@evil.example", "current_password": ""},
+    "/account/confirmation": {},
+    "/account/end-session": {"session": "1"},
+    "/account/end-sessions": {},
+    "/account/delete": {"current_password": ""},
+    "/account/connect/{provider}": {},
+    "/account/disconnect": {"issuer": "https://evil.example", "subject": "eve"},
+    "/account/security/totp": {"current_password": "correct horse battery"},
+    "/account/security/totp/confirm": {"code": "000000"},
+    "/account/security/totp/remove": {"current_password": "correct horse battery"},
+    "/account/security/recovery-codes": {"current_password": "correct horse battery"},
+    "/account/security/passkeys": {"name": "Eve's", "credential": "{}"},
+    "/account/security/passkeys/options": {"current_password": "correct horse battery"},
+    "/account/security/passkeys/remove": {"passkey": "1"},
+    "/sign-in/second": {"token": "x", "code": "000000"},
+    "/sign-in/passkey": {"credential": "{}"},
+    "/sign-in/passkey/options": {},
+    "/my/accept": {"ticket": "x"},
     "/bookings/{booking}/extend": {},
     "/bookings/{booking}/release": {},
     "/bookings/{booking}/details": {"name": "Eve", "email": "eve@evil.example"},
@@ -42,19 +82,42 @@ FORMS: dict[str, dict[str, Any]] = {
     GATEWAY_RETURN_PATH: {},
 }
 CHANGED = "SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} AS t"
-TABLES = ("account", "booking", "payment", "ticket", "refund", "session")
+TABLES = (
+    *("account", "booking", "payment", "ticket", "refund", "session", "mail_token", "notice"),
+    *("totp", "passkey", "recovery_code", "sign_in_step", "oidc_identity"),
+)
+FOR_ACCOUNTS = {"/account", "/account/security", "/account/security/totp"}  # guests sign in first
+FOR_ADMINS = {"/begin", "/desk/house"}  # no such pages for others
+
+
+@pytest.fixture(scope="module")
+async def site(config: Config, acme: OidcProvider) -> AsyncIterator[Application]:
+    """With a sign-in service."""
+    async with a_site(replace(config, oidc_providers=as_setting(acme.issuer))) as application:
+        yield application
 
 
 @pytest.fixture
-async def bought(ann: Visitor, a_show: Callable[..., Any]) -> dict[str, str]:
+async def bought(ann: Visitor, app: App, a_show: Callable[..., Any]) -> dict[str, str]:
     """A booking with tickets, and the values for the placeholders of a path."""
     show = await a_show(seats=20)
+    link = await app.mail_tokens.issue(MailToken(purpose=Purpose.SIGN_IN, email="ann@example.org"))
     path = await ann.holds(show, "A-1")
     await ann.pays(**ANN)
+    organisation = await app.postgres.fetchval(
+        "SELECT organiser_id FROM show_organiser WHERE show_id = $1", show
+    )
+    for owner in (HOUSE, organisation):
+        await app.legal.publish(owner, LegalKind.PRIVACY, LegalBody({"en": "<script>alert(1)</script>"}))
     return {
         "{show:int}": str(show),
         "{booking}": path.rpartition("/")[2],
         "{edition}": assets_version(),
+        "{token}": link,
+        "{text}": "privacy",
+        "{version:int}": "1",
+        "{organisation:int}": str(organisation),
+        "{provider}": "acme",
     }
 
 
@@ -115,14 +178,41 @@ def check(answer: Any, *, has_style: bool = False) -> None:
 async def test_every_page_has_the_strict_policy_and_obeys_it(
     ann: Visitor, app: App, bought: dict[str, str]
 ) -> None:
-    pages = served_paths("GET") - NON_PAGE_PATHS
+    pages = served_paths("GET") - NON_PAGE_PATHS - FOR_ADMINS - PROVIDER_PATHS
     for path in sorted(pages):
         answer = await ann.client.get(await placed(path, bought, app))
         if answer.status_code == 303:  # back from the gateway: to the page
-            assert path == GATEWAY_RETURN_PATH
+            assert path in {GATEWAY_RETURN_PATH, *FOR_ACCOUNTS}
             continue
         assert answer.status_code == 200, path
         check(answer)
+
+
+async def test_pages_of_an_account_keep_to_it_too(ann: Visitor, app: App) -> None:
+    hashed = await app.accounts.hashed("correct horse battery")
+    email = f"{secrets.token_hex(6)}@example.org"
+    await app.accounts.add_many([NewAccount(email, "<b>Ann</b>", Role.ADMIN, hashed)])
+    await ann.client.post("/sign-in", data={"email": email, "password": "correct horse battery"})
+    await ann.client.post("/account/security/totp", data={"current_password": "correct horse battery"})
+    for path in sorted(FOR_ACCOUNTS | FOR_ADMINS):
+        answer = await ann.client.get(path)
+        assert answer.status_code == 200, path
+        check(answer)
+        assert "<b>Ann" not in answer.text
+    check(await ann.client.post("/account/connect/acme"))
+
+
+async def test_a_sign_in_service_is_the_only_place_away_from_here(ann: Visitor, acme: OidcProvider) -> None:
+    leaving = await ann.client.get("/sign-in/with/acme", params={"back": EVIL})
+    assert (leaving.status_code, urlsplit(leaving.headers["location"]).netloc) == (
+        303,
+        urlsplit(acme.issuer).netloc,
+    )
+    assert "evil.example" not in leaving.headers["location"]
+    for path in ("/sign-in/with/other", "/sign-in/with/acme/callback?code=x&state=%3Cscript%3E"):
+        refused = await ann.client.get(path)
+        assert refused.status_code in (400, 404), path
+        check(refused)
 
 
 def test_paths_that_are_not_pages_are_listed() -> None:
@@ -130,7 +220,10 @@ def test_paths_that_are_not_pages_are_listed() -> None:
 
 
 async def test_files_are_never_taken_for_pages(ann: Visitor, app: App, bought: dict[str, str]) -> None:
-    for path in sorted(NON_PAGE_PATHS - {path for path in NON_PAGE_PATHS if path.startswith("/static/")}):
+    private = {"/account/data.json"}  # of an account; ann is a guest
+    for path in sorted(
+        NON_PAGE_PATHS - private - {path for path in NON_PAGE_PATHS if path.startswith("/static/")}
+    ):
         answer = await ann.client.get(await placed(path, bought, app))
         assert answer.status_code == 200, path
         assert not answer.headers["content-type"].startswith("text/html"), path
@@ -211,19 +304,10 @@ LEADING = {  # fields that name a path, and the forms and pages that take them
     "LanguageForm": "/language",
     "CityForm": "/city",
     "BackQuery": "/sign-in",
+    "SecondStepForm": "/sign-in/second",  # these two in test_site_second_factor.py
+    "PasskeyForm": "/sign-in/passkey",
 }
 OURS = re.compile(r"#|/(?![/\\])")
-AWAY = (
-    EVIL,
-    "//evil.example",
-    "/\\evil.example",
-    "\\\\evil.example",
-    "/\t/evil.example",
-    "/\r\nLocation: //evil.example",
-    "javascript:alert(1)",
-    " //evil.example",
-    "http:evil.example",
-)
 
 
 def structs(parent: type[msgspec.Struct] = msgspec.Struct) -> Iterator[type[msgspec.Struct]]:
@@ -239,8 +323,13 @@ def test_every_field_that_names_a_path_is_tried() -> None:
     assert leading == set(LEADING)
 
 
+async def _signs_in(visitor: Visitor, app: App, form: dict[str, str]) -> Any:
+    await prove_address(app.postgres, form["email"])
+    return await visitor.client.post("/sign-in", data=form)
+
+
 @pytest.mark.parametrize("back", AWAY)
-async def test_no_form_and_no_page_leads_away(back: str, site: Application, ann: Visitor) -> None:
+async def test_no_form_and_no_page_leads_away(back: str, site: Application, app: App, ann: Visitor) -> None:
     async with a_visitor(site) as visitor:
         person = {
             "name": "Ann",
@@ -251,7 +340,7 @@ async def test_no_form_and_no_page_leads_away(back: str, site: Application, ann:
             await visitor.client.post("/language", data={"language": "de", "back": back}),
             await visitor.client.post("/city", data={"city": "", "back": back}),
             await visitor.client.post("/sign-up", data={**person, "back": back}),
-            await visitor.client.post("/sign-in", data={**person, "back": back}),
+            await _signs_in(visitor, app, {**person, "back": back}),
         ]
     for answer in answers:
         assert answer.status_code == 303, (answer.request.url, answer.text[:200])

@@ -11,6 +11,7 @@ from holdfast.tickets import Codes, EntryPolicy
 from tests.support.browser_session import ANN, Visitor, a_site, a_visitor, booking_key
 from tests.support.cuttable_link import a_line
 from tests.support.html_page import reading
+from tests.support.mailed_links import prove_address
 from tests.support.pdf import words_on
 from tests.support.wait import until
 
@@ -48,6 +49,31 @@ async def test_tickets_are_printed_put_into_a_calendar_and_invoiced(
         assert answer.headers["content-type"].startswith(kind)
         assert answer.content.startswith(begins)
         assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_ticket_whose_payment_is_disputed_says_so_and_why(
+    app: App, ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    path = await has_bought(ann, await a_show(seats=10), "A-1")
+    (link,) = re.findall(r'href="(/tickets/[^"]+)"', ann.text)
+    await app.postgres.execute("SELECT suspend_tickets($1, $2, true)", *booking_key(path))
+    for language, stamp, why in (
+        ("en", "Suspended", "was disputed with your bank"),
+        ("de", "Gesperrt", "bei deiner Bank oder Kartenfirma widersprochen"),
+        ("hi", "रोका गया", "बैंक या कार्ड कंपनी के यहाँ विवाद"),
+    ):
+        ann.client.headers["accept-language"] = language
+        await ann.goes(path)
+        assert f'<p class="stamp">{stamp}</p>' in ann.text
+        assert ann.says(why)
+        assert "/tickets/" not in ann.text
+        assert stamp in (await ann.client.get(link)).text
+
+    ann.client.headers["accept-language"] = "en"
+    await app.postgres.execute("SELECT suspend_tickets($1, $2, false)", *booking_key(path))
+    await ann.goes(path)
+    assert not ann.says("Suspended")
+    assert link.rpartition("/")[2] in ann.text
 
 
 async def test_each_ticket_has_a_page_of_its_own_and_the_mail_is_sent_again(
@@ -112,12 +138,15 @@ async def test_a_ticket_is_given_away_and_taken_back(ann: Visitor, a_show: Calla
 
 
 async def test_a_received_ticket_is_listed_for_its_new_holder(
-    ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
+    app: App, ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
 ) -> None:
     await has_account(eve, "eve-has-it@example.org")
+    await prove_address(app.postgres, "eve-has-it@example.org")
     await has_bought(ann, await a_show(seats=10), "A-7")
     await ann.sends("/transfer", email="eve-has-it@example.org")
 
+    await eve.goes("/my")
+    await eve.sends("/my/accept")
     await eve.goes("/my")
 
     assert eve.says("Received")

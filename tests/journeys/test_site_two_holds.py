@@ -1,8 +1,11 @@
 """A buyer who goes back and holds again: one payment for both holds, or one of them, never two unnoticed."""
 
 import asyncio
+import secrets
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from holdfast.app import App
 from holdfast.outbox.fact import BookingBody, BookingCancelled, BookingMerged, Fact
@@ -10,7 +13,34 @@ from tests.support.browser_session import ANN, Visitor, booking_key, state_of
 from tests.support.paid_bookings import violations
 from tests.support.wait import until
 
+PASSWORD = "correct horse battery staple"
 CHARGES = "SELECT sum(amount_minor) FROM payment WHERE show_id = $1"
+
+
+@pytest.fixture
+async def ann(ann: Visitor) -> Visitor:
+    """With an account: a guest holds seats of a show once at a time."""
+    await ann.goes("/sign-up")
+    email = f"{secrets.token_hex(8)}@example.org"
+    return await ann.sends("/sign-up", name="Ann Otter", email=email, password=PASSWORD)
+
+
+async def test_a_guest_pays_or_releases_first(eve: Visitor, app: App, a_show: Callable[..., Any]) -> None:
+    show = await a_show(seats=10)
+    first = await eve.holds(show, "A-1")
+
+    refused = await eve.client.post(f"/shows/{show}/hold", data={"seats": ["A-5"]})
+    script = await eve.client.post(
+        f"/shows/{show}/hold", data={"seats": ["A-5"]}, headers={"accept": "application/json"}
+    )
+    await eve.goes(first)
+    await eve.sends("/release")
+
+    assert refused.status_code == 409
+    assert "You already have seats reserved for this show." in refused.text
+    assert 'href="/my"' in refused.text
+    assert (script.status_code, script.json()["code"]) == (409, "hold_open")
+    assert await eve.holds(show, "A-5")
 
 
 async def test_two_holds_of_a_show_are_paid_for_together(

@@ -11,7 +11,9 @@ import pytest
 import zxingcpp
 from icalendar import Calendar
 
+from holdfast.accounts import MailToken, Purpose
 from holdfast.app import App
+from holdfast.bookings import from_public_id
 from holdfast.tickets import Codes, EntryPolicy
 from holdfast.web.caller import Role
 from tests.support import shows as cast
@@ -149,8 +151,13 @@ class TestGivenAway:
         )
 
         assert given.status_code == 200, given.text
-        assert given.json()["has_arrived"]
+        assert not given.json()["has_arrived"]
+        (offered,) = (await bob.get("/tickets")).json()["tickets"]
+        assert (offered["standing"], "code" in offered, "page_url" in offered) == ("offered", False, False)
+        accepted = await bob.post(f"/tickets/{first['ticket_id']}/accept")
+        assert accepted.status_code == 200, accepted.text
         (bobs,) = (await bob.get("/tickets")).json()["tickets"]
+        assert bobs == accepted.json()
         assert bobs["ticket_id"] == first["ticket_id"]
         assert bobs["code"] != first["code"]
         mine = await tickets(alice, booking)
@@ -160,19 +167,42 @@ class TestGivenAway:
         page = pypdfium2.PdfDocument(printed.content)[0].render(scale=2).to_pil()
         assert {one.text for one in zxingcpp.read_barcodes(page)} == {second["code"]}
 
-    async def test_a_recipient_without_an_account_gets_the_ticket_by_signing_up(
-        self, alice: Fan, show: int, api: httpx2.AsyncClient
+    async def test_the_answer_is_the_same_whether_or_not_the_address_has_an_account(
+        self, alice: Fan, bob: Fan, show: int
     ) -> None:
+        first, second = await tickets(alice, await booked(alice, show, "A-4", "A-5"))
+        known, unknown = await email_of(bob), f"unknown-{first['ticket_id']}@example.com"
+
+        answers = [
+            (await alice.post(f"/tickets/{one['ticket_id']}/transfer", {"email": email})).json()
+            for one, email in ((first, known), (second, unknown))
+        ]
+
+        assert [answer["has_arrived"] for answer in answers] == [False, False]
+        assert answers[0].keys() == answers[1].keys()
+
+    async def test_signing_up_with_the_address_does_not_bring_the_ticket(
+        self, app: App, alice: Fan, show: int, api: httpx2.AsyncClient
+    ) -> None:
+        """Otherwise a ticket belongs to the first who types its address. The mailed link brings it."""
         (ticket,) = await tickets(alice, await booked(alice, show, "A-4"))
-        email = f"new-{ticket['ticket_id']}@example.com"
+        email = f"victim-{ticket['ticket_id']}@example.com"
+        await alice.post(f"/tickets/{ticket['ticket_id']}/transfer", {"email": email})
 
-        given = await alice.post(f"/tickets/{ticket['ticket_id']}/transfer", {"email": email})
-        body = {"email": email, "password": "correct horse battery", "name": "New"}
+        body = {"email": email, "password": "correct horse battery", "name": "Mallory"}
         signed_up = (await api.post(f"{cast.API}/accounts", json=body)).json()
-        new = Fan(signed_up["account"]["account_id"], signed_up["access_token"], api)
+        mallory = Fan(signed_up["account"]["account_id"], signed_up["access_token"], api)
+        stolen = await mallory.post(f"/tickets/{ticket['ticket_id']}/accept")
 
-        assert not given.json()["has_arrived"]
-        assert [one["seat"] for one in (await new.get("/tickets")).json()["tickets"]] == ["A-4"]
+        assert (await mallory.get("/tickets")).json()["tickets"] == []
+        assert (stolen.status_code, problem(stolen)["code"]) == (404, "no_such_ticket")
+        show_id, serial = from_public_id(ticket["ticket_id"])
+        link = MailToken(purpose=Purpose.CLAIM, email=email, show_id=show_id, number=serial, edition=2)
+        token = await app.mail_tokens.issue(link)
+        (victim,) = await cast.fans(app, api, 1)
+        claims = [await victim.post("/tickets/claims", {"token": token}) for _ in range(2)]
+        assert [answer.status_code for answer in claims] == [200, 410]
+        assert claims[0].json()["seat"] == "A-4"
 
     async def test_until_then_it_can_be_taken_back(self, alice: Fan, show: int) -> None:
         (ticket,) = await tickets(alice, await booked(alice, show, "A-4"))

@@ -18,7 +18,9 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.holds import SoldOut
+from holdfast.organisations import ApiKeys, Organisations
 from holdfast.web.asgi import Application
+from holdfast.web.audiences import DOCUMENTS, About
 from holdfast.web.caller import Role
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import Route
@@ -105,12 +107,16 @@ class App:
     postgres: Postgres
     redis: Redis
     accounts: Accounts
+    organisations: Organisations
+    api_keys: ApiKeys
 
 
 def app(config: Config) -> App:
     postgres = Postgres("postgresql://nowhere", pool_max=1, timeout_s=1)
     redis = Redis("redis://nowhere", links_max=1, timeout_s=1)
-    return App(config, postgres, redis, Accounts(postgres, redis, config))
+    accounts = Accounts(postgres, redis, config)
+    organisations, keys = Organisations(postgres, accounts, config), ApiKeys(postgres, accounts.limits)
+    return App(config, postgres, redis, accounts, organisations, keys)
 
 
 @asynccontextmanager
@@ -327,6 +333,29 @@ async def test_the_document_is_read_once(client: httpx2.AsyncClient) -> None:
 
     assert "/body" in first.json()["paths"]
     assert (second.status_code, second.content) == (304, b"")
+
+
+async def test_the_document_is_sent_packed_to_who_reads_it(client: httpx2.AsyncClient) -> None:
+    plain = await client.get("/openapi.json", headers={"Accept-Encoding": "identity"})
+    packed = await client.get("/openapi.json", headers={"Accept-Encoding": "br, gzip"})
+
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 2
+    assert packed.json() == plain.json()
+    for header in ("etag", "vary", "content-type", "content-security-policy"):
+        assert packed.headers[header] == plain.headers[header]
+
+
+@pytest.mark.parametrize("about", DOCUMENTS.values(), ids=DOCUMENTS.keys())
+async def test_each_audience_has_a_document_and_the_reference_offers_it(
+    client: httpx2.AsyncClient, about: About
+) -> None:
+    reference, found = await client.get("http://box/docs"), await client.get(f"http://box{about.path}")
+
+    assert found.json()["info"]["title"] == about.title
+    assert f'data-document="{about.path}"' in reference.text
+    assert f'<a href="{about.path}">' in reference.text  # without JavaScript
 
 
 @pytest.mark.parametrize("path", ["/docs/docs.html", "/docs/nothing.js", "/docs/.env", "/problems/nothing"])

@@ -13,8 +13,6 @@ from holdfast.engines.aside import favour_loop, run_aside
 from holdfast.layouts import Layout
 from tests.support.shows import a_layout
 
-STADIUM = a_layout(50_000, row=100)
-
 
 @pytest.fixture
 def tuned() -> Iterator[None]:
@@ -27,7 +25,8 @@ def tuned() -> Iterator[None]:
 @pytest.mark.usefixtures("tuned")
 async def test_the_loop_has_the_interpreter_back_soon() -> None:
     """By the processor time that passes from one turn of the loop to the next, of both threads."""
-    building, turns_s = asyncio.ensure_future(run_aside(Layout.build, STADIUM.source())), []
+    stadium = a_layout(50_000, row=100).source()
+    building, turns_s = asyncio.ensure_future(run_aside(Layout.build, stadium)), []
     await asyncio.sleep(0)
     while not building.done():
         began_s = time.process_time()

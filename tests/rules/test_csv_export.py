@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reports.csv_export import FORMULA, escape_cell, to_csv
+from holdfast.web.csv_export import FORMULA, escape_cell, to_csv
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,19 @@
 """Layouts from files: our JSON, tables and pretix plans; and the errors for invalid files."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.demo.halls import club, concert_hall, stadium
+from holdfast.layouts.body import LayoutBody
 from holdfast.layouts.import_checks import find_overlaps
 from holdfast.layouts.import_file import parse_layout_file
 from holdfast.layouts.layout import Layout, LayoutProblem, Run
+from holdfast.layouts.sketch import sketch
 
 LAYOUTS = Path(__file__).parent / "layouts"
 
@@ -126,6 +131,40 @@ def test_seats_on_the_same_spot_are_noticed() -> None:
         "A-2 and B-2 are at the same place",
     ]
     assert find_overlaps(imported("theatre.json")) == []
+
+
+def test_a_hall_can_be_looked_at_as_letters() -> None:
+    rows = [{"label": "A, B", "seats": "1-6", "at": [0, 1], "align": "centre", "pitch": 1, "depth": 1}]
+    body = {
+        "name": "Two rows",
+        "focal": [0, 0],
+        "categories": [{"name": "Gold", "colour": "#E69F00"}, {"name": "Floor", "colour": "#0072B2"}],
+        "sections": [{"name": "Stalls", "rows": rows, "category": "Gold"}],
+        "areas": [
+            {
+                "name": "Back",
+                "capacity": 40,
+                "outline": [[-3, 3.5], [3, 3.5], [3, 5.5], [-3, 5.5]],
+                "category": "Floor",
+            }
+        ],
+    }
+
+    picture = sketch(Layout.build(parse_layout_file("two.json", json.dumps(body).encode())))
+
+    assert "".join(picture[0]).strip() == "*"
+    assert "\n".join(picture).count("A") == 12
+    assert len([line for line in picture if line.replace(" ", "") == "AAAAAA"]) == 2
+    assert "bbbbbbbbbbbb" in picture[-2]
+    assert sketch(Layout.build(parse_layout_file("one.csv", b"row,number\nA,1\n")))
+
+
+@pytest.mark.parametrize("hall", [stadium, concert_hall, club])
+def test_the_picture_of_any_hall_fits_a_terminal(hall: Callable[[], LayoutBody]) -> None:
+    picture = sketch(Layout.build(hall()))
+
+    assert len(picture) <= 30
+    assert max(len(line) for line in picture) <= 78
 
 
 def test_labels_of_pretix_rows_and_seats_are_used_unless_they_only_say_row_or_seat() -> None:

@@ -12,10 +12,10 @@ LINKS = [
 PROGRAM = """
 import logging
 import structlog
-from holdfast.web.log import REQUEST_ID, set_up
+from holdfast.web.log import CURRENT_SCOPE, set_up
 
 set_up()
-REQUEST_ID.set("r1")
+CURRENT_SCOPE.set({"state": {"request_id": "r1"}})
 structlog.get_logger("holdfast.test").warning("seats", count=2, odd={1, 2}.__class__)
 logging.getLogger("uvicorn.error").info("started %s", "here")
 structlog.get_logger("holdfast.test").debug("too small to tell")
@@ -54,6 +54,7 @@ for link in {links}:
         raise ValueError(f"https://box.office/tickets/{{link}}?again=1")
     except ValueError:
         log.exception("a request broke", path=f"/tickets/{{link}}")
+    log.info("slow request", method="POST", path=f"/link/{{link}}", status=303)
 log.info("request", path="/api/v1/tickets/ksiouch7ttlpmlqsxtnq")
 """
 
@@ -66,4 +67,5 @@ def test_a_ticket_s_link_which_is_the_ticket_is_in_no_line() -> None:
         assert not [link for link in LINKS if link in ran.stderr]
         assert ran.stderr.count("/tickets/-") >= 4 * len(LINKS)
         assert "/tickets/-/code" in ran.stderr
+        assert ran.stderr.count("/link/-") >= len(LINKS)
         assert "/api/v1/tickets/ksiouch7ttlpmlqsxtnq" in ran.stderr

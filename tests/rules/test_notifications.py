@@ -259,10 +259,12 @@ class TestWords:
 
         assert to_one_line(expected) in to_one_line(letter.subject)
 
-    def test_a_recipient_without_an_account_learns_how_to_get_the_ticket(self) -> None:
-        waiting = compose_message(NoticeKind.TICKET_GOT, SAMPLE, "en", load_templates())
+    def test_a_recipient_gets_a_link_to_the_ticket_and_no_code(self) -> None:
+        contents = replace(SAMPLE, base="https://hall.example")
+        waiting = compose_message(NoticeKind.TICKET_GOT, contents, "en", load_templates())
 
-        assert "Sign up with this email address" in waiting.lines[0]
+        assert waiting.lines[0].startswith("bob@example.org sent you a ticket")
+        assert (waiting.link_word, waiting.link) == ("Accept ticket", "https://hall.example/link/sample")
         assert not waiting.stubs
 
     def test_after_the_deadline_the_mail_does_not_suggest_another_try(self) -> None:

@@ -1,4 +1,4 @@
-"""The OpenAPI document describes what the routes do: complete, valid and small."""
+"""The OpenAPI documents describe what the routes do: complete, valid and small."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,15 @@ from msgspec import Meta, Struct
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 from starlette.requests import Request
 from starlette.responses import Response
+from typer.testing import CliRunner
 
-from holdfast.app import ROUTES
 from holdfast.catalogue import NoSuchShow
+from holdfast.cli.main import cli
 from holdfast.holds import SeatsTaken
-from holdfast.web.caller import Role
-from holdfast.web.openapi import TAGS, document
+from holdfast.routes import ROUTES
+from holdfast.web.audiences import DOCUMENTS, Audience
+from holdfast.web.caller import Right, Role
+from holdfast.web.openapi import document, documents
 from holdfast.web.problems import list_problem_pages
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import Route
@@ -90,9 +93,11 @@ HEALTH = Route(method="GET", path="/healthz", call=get_health, tag="health", bar
 DOCUMENT = msgspec.json.decode(msgspec.json.encode(document([HOLD, SEARCH, HEALTH])))
 POST = DOCUMENT["paths"]["/shows/{show}/holds"]["post"]
 GET = DOCUMENT["paths"]["/shows"]["get"]
-WHOLE_BYTES = msgspec.json.encode(document(ROUTES))
-WHOLE = msgspec.json.decode(WHOLE_BYTES)
+ENCODED = {audience: msgspec.json.encode(one) for audience, one in documents(ROUTES).items()}
+DECODED = {audience: msgspec.json.decode(content) for audience, content in ENCODED.items()}
 BYTES_MAX = 300_000
+BYTES_PER_OPERATION_MAX = 1_850  # in one document, with all that operations share
+EXTENDED_MAX = 149  # operations that Swagger UI shows at once
 OPERATION_ID = re.compile(r"[a-z]+(_[a-z]+)+")
 
 
@@ -130,44 +135,129 @@ def named(parameters: Any) -> dict[str, Any]:
     return {one["name"]: one for one in map(resolved, parameters)}
 
 
-def operations() -> list[Any]:
-    return [operation for path in WHOLE["paths"].values() for operation in path.values()]
+def operations(whole: Any) -> list[Any]:
+    return [operation for path in whole["paths"].values() for operation in path.values()]
 
 
-class TestTheWholeDocument:
-    def test_the_size_is_limited(self) -> None:
-        assert len(WHOLE_BYTES) < BYTES_MAX
+def ids(whole: Any) -> list[str]:
+    return [operation["operationId"] for operation in operations(whole)]
 
-    def test_the_document_is_valid(self) -> None:
-        validate(WHOLE, cls=OpenAPIV31SpecValidator)
 
-    def test_an_operation_id_is_a_verb_and_its_object(self) -> None:
+def roles(audience: Audience) -> set[str]:
+    return {operation.get("x-role", "anyone") for operation in operations(DECODED[audience])}
+
+
+@pytest.mark.parametrize("audience", Audience)
+class TestEachDocument:
+    def test_the_size_is_limited(self, audience: Audience) -> None:
+        assert len(ENCODED[audience]) < BYTES_MAX
+        assert 0 < len(operations(DECODED[audience])) <= EXTENDED_MAX
+
+    def test_it_is_valid(self, audience: Audience) -> None:
+        validate(DECODED[audience], cls=OpenAPIV31SpecValidator)
+
+    def test_an_operation_id_is_a_verb_and_its_object(self, audience: Audience) -> None:
         """A generated client turns it into a function: `pay_booking(...)`, not `post_pay(...)`."""
-        ids = [operation["operationId"] for operation in operations()]
+        found = ids(DECODED[audience])
 
-        assert [one for one in ids if not OPERATION_ID.fullmatch(one)] == []
-        assert [one for one in ids if one.startswith(("post_", "put_", "patch_"))] == []
+        assert [one for one in found if not OPERATION_ID.fullmatch(one)] == []
+        assert [one for one in found if one.startswith(("post_", "put_", "patch_"))] == []
 
-    def test_every_operation_has_a_summary_of_one_line(self) -> None:
-        assert [one["operationId"] for one in operations() if not 0 < len(one["summary"]) <= 110] == []
+    def test_every_operation_has_a_summary_of_one_line(self, audience: Audience) -> None:
+        found = operations(DECODED[audience])
 
-    def test_every_tag_is_described(self) -> None:
-        assert {tag["name"]: tag.get("description") for tag in WHOLE["tags"]} == TAGS
+        assert [one["operationId"] for one in found if not 0 < len(one["summary"]) <= 110] == []
 
-    def test_every_reference_leads_somewhere(self) -> None:
-        assert all(resolved({"$ref": reference}, WHOLE) for reference in references(WHOLE))
+    def test_every_tag_is_described(self, audience: Audience) -> None:
+        found = {tag["name"]: tag.get("description") for tag in DECODED[audience]["tags"]}
 
-    def test_every_component_is_used(self) -> None:
-        used = set(references(WHOLE))
+        assert found == DOCUMENTS[audience].tags
+
+    def test_every_reference_leads_somewhere(self, audience: Audience) -> None:
+        whole = DECODED[audience]
+
+        assert all(resolved({"$ref": reference}, whole) for reference in references(whole))
+
+    def test_every_component_is_used(self, audience: Audience) -> None:
+        whole = DECODED[audience]
+        used = set(references(whole))
         kinds = ("schemas", "parameters", "headers", "responses")
         unused = [
             name
             for kind in kinds
-            for name in WHOLE["components"][kind]
+            for name in whole["components"][kind]
             if f"#/components/{kind}/{name}" not in used
         ]
 
         assert unused == []
+
+    def test_headers_of_limits_and_of_replays_are_described(self, audience: Audience) -> None:
+        whole = DECODED[audience]
+        for operation in operations(whole):
+            takes_key = "#/components/parameters/Idempotency-Key" in references(operation)
+            for status, response in operation["responses"].items():
+                headers = set(resolved(response, whole).get("headers", ()))
+                assert ("Idempotency-Replayed" in headers) == (takes_key and status < "300")
+                assert ("Retry-After" in headers) == (status in ("429", "503"))
+                assert ({"RateLimit", "RateLimit-Policy"} <= headers) == (status == "429")
+
+    def test_it_links_to_the_others(self, audience: Audience) -> None:
+        linked = re.findall(r"\]\((.+?)\)", DOCUMENTS[audience].intro)
+
+        assert {*linked, DOCUMENTS[audience].path} == {about.path for about in DOCUMENTS.values()}
+
+
+def printed(*options: str) -> Any:
+    ended = CliRunner().invoke(cli, ["openapi", *options])
+    assert ended.exit_code == 0, ended.output
+    return msgspec.json.decode(ended.stdout)
+
+
+class TestAllDocuments:
+    def test_every_operation_is_in_exactly_one(self) -> None:
+        served = [one for whole in DECODED.values() for one in ids(whole)]
+        api = [route.name for route in ROUTES if not route.bare]
+
+        assert sorted(served) == sorted(api)
+        assert len(set(served)) == len(served)
+
+    def test_the_document_for_generators_has_them_all(self) -> None:
+        encoded = msgspec.json.encode(document(ROUTES))
+        whole = msgspec.json.decode(encoded)
+        paths = [path for one in DECODED.values() for path in one["paths"]]
+
+        assert sorted(ids(whole)) == sorted(one for served in DECODED.values() for one in ids(served))
+        assert whole["paths"].keys() == set(paths)
+        assert all("description" in tag for tag in whole["tags"])
+        assert len(encoded) / len(ids(whole)) < BYTES_PER_OPERATION_MAX
+        assert printed() == whole
+        assert printed("--for", "house") == DECODED[Audience.HOUSE]
+        validate(whole, cls=OpenAPIV31SpecValidator)
+
+    def test_the_role_decides_which(self) -> None:
+        assert roles(Audience.FANS) == {"anyone", "fan"}
+        assert {"organiser", "gate"} <= roles(Audience.ORGANISERS)
+        assert "admin" not in roles(Audience.ORGANISERS)
+        assert roles(Audience.HOUSE) == {"admin"}
+
+    def test_a_table_may_name_another(self) -> None:
+        found = ids(DECODED[Audience.ORGANISERS])
+
+        assert {"log_in_gate", "list_my_organisations", "accept_invitation"} <= set(found)
+
+    def test_one_name_in_two_documents_is_refused(self) -> None:
+        other = Route(
+            method="GET", path="/o", call=get_shows, tag="o", role=Role.ORGANISER, right=Right.MEMBER
+        )
+
+        with pytest.raises(AssertionError, match="get_shows"):
+            documents([SEARCH, other])
+
+    def test_what_only_one_of_them_uses_is_not_in_the_other(self) -> None:
+        parameters = {audience: set(one["components"]["parameters"]) for audience, one in DECODED.items()}
+
+        assert "Holdfast-Organisation" in parameters[Audience.ORGANISERS]
+        assert "Holdfast-Organisation" not in parameters[Audience.FANS] | parameters[Audience.HOUSE]
 
 
 def test_every_reference_leads_somewhere() -> None:

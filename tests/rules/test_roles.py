@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import ROUTES, jobs_by_subject
+from holdfast.background import jobs_by_subject
 from holdfast.engines.errors import OperatorError
-from holdfast.runtime.workers import SERVED, WORKED, parse_only
+from holdfast.routes import ROUTES
+from holdfast.runtime.subjects import SERVED, WORKED, parse_only
 from holdfast.web.guards import role_name, serve_or_refuse
 
 

@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.app import ROUTES
 from holdfast.catalogue import NoSuchShow
 from holdfast.errors import Busy
 from holdfast.holds import SeatsTaken
+from holdfast.routes import ROUTES
 from holdfast.web.caller import Role
 from holdfast.web.responses import answer
 from holdfast.web.routing import BIGINT_MAX, Params, Route, RouteTable, Table

@@ -332,6 +332,20 @@ def test_the_youngest_key_signs_once_its_time_has_come() -> None:
     assert signing_key([young, old], 50.0) is old  # our clock is behind; some key must sign
 
 
+def test_the_previous_release_accepts_the_token_of_an_unverified_account() -> None:
+    """It refuses claims that it does not know, and both releases run during an upgrade."""
+    known = {"iss", "aud", "sub", "sid", "role", "ver", "iat", "exp", "nbf"}
+    unverified = Caller(account_id=8, role=Role.FAN, session_id=80, is_verified=False)
+
+    token = bearer(unverified)
+    payload = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+
+    assert set(payload) <= known
+    assert max(payload["iat"], payload["nbf"]) <= WALL
+    assert tokens().verify(token, now=NOW, wall=WALL) == unverified
+    assert tokens().verify(bearer(), now=NOW, wall=WALL).is_verified
+
+
 def test_a_token_contains_the_documented_claims_only() -> None:
     claims = claims_for(ANN, version=3, now=WALL, ttl_s=TTL_S)
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.audit import Report, audit
-from holdfast.audit.store import MONEY_CHECKS
+from holdfast.audit.store import AUDIT_LOG_CHECKS, MONEY_CHECKS
 from tests.support.own_engines import hold
 from tests.support.show_fixture import Till, a_till, an_owner
 
@@ -15,6 +15,7 @@ FORGET = (
     "DELETE FROM booking WHERE show_id = $1",
     "DELETE FROM taken_seat WHERE show_id = $1",
     "DELETE FROM owner_count WHERE show_id = $1",
+    "DELETE FROM party_count WHERE show_id = $1",
     "DELETE FROM booking_move WHERE show_id = $1",
     "DELETE FROM outbox WHERE show_id = $1",
     "DELETE FROM ticket WHERE show_id = $1",
@@ -28,6 +29,7 @@ PLANTS = {
     " amount_minor, currency, opened_at, expires_at FROM booking WHERE show_id = $1",
     "seats_taken_as_booked": "DELETE FROM taken_seat WHERE show_id = $1 AND seat = 3",
     "no_owner_over_the_limit": "UPDATE owner_count SET seats = seats - 1 WHERE show_id = $1",
+    "no_range_miscounted": "INSERT INTO party_count (show_id, party, seats) VALUES ($1, 'range', 2)",
     "every_move_recorded": "UPDATE booking SET state = 'cancelled' WHERE show_id = $1",
     "moves_follow_the_state_machine": "INSERT INTO booking_move (show_id, number, move, state, fence)"
     " SELECT show_id, number, 'refund', 'refunded', fence FROM booking WHERE show_id = $1",
@@ -146,7 +148,7 @@ async def test_a_difference_that_disappears_by_itself_is_not_reported(till: Till
 async def test_every_audit_check_has_a_planted_violation(till: Till) -> None:
     report = await audit(till.postgres, till.ledger, till.app.claims)
 
-    assert set(report.checks) == {*PLANTS, *MONEY_CHECKS, "map_equals_ledger"}
+    assert set(report.checks) == {*PLANTS, *MONEY_CHECKS, *AUDIT_LOG_CHECKS, "map_equals_ledger"}
 
 
 def _of(till: Till, report: Report) -> list[str]:

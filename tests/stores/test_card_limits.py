@@ -12,12 +12,12 @@ import pytest
 from holdfast.app import App
 from holdfast.bookings import Booking, BookingState, public_id
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.store import Scope
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import PaymentStep
 from holdfast.payments.store import PaymentStart
 from holdfast.pricing.terms import Terms
 from holdfast.refunds.refund import RefundScope, RefundState
+from holdfast.web.caller import Scope
 from tests.support.gateway_state import Bank, bank_of
 from tests.support.ledger_payments import NO, confirmed, request_for
 from tests.support.own_engines import hold

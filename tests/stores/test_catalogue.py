@@ -24,7 +24,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres, require_row
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import Scope
+from holdfast.web.caller import Scope
 from holdfast.web.response_cache import CacheableResponse
 from tests.support import shows as cast
 
@@ -254,3 +254,14 @@ async def test_the_demo_plays_in_the_future_only(app: App, facts: DemoFacts) -> 
 
     assert span["first"] > datetime.now(UTC)
     assert span["last"] < datetime.now(UTC) + timedelta(days=DAYS + 1)
+
+
+@pytest.mark.parametrize("cache_mb", [0, 1])
+async def test_maps_take_no_more_memory_than_allowed(config: Config, cache_mb: int) -> None:
+    """By bytes: the map that was read least recently goes. The last one stays, however large it is."""
+    async with open_app(replace(config, map_cache_mb=cache_mb)) as small:
+        shows = [await cast.a_show(small, seats=30) for _ in range(2)]
+        first, last = [await small.seatmap.newest(show) for show in shows]
+
+        assert await small.seatmap.newest(shows[1]) is last  # unchanged: it is not read again
+        assert (await small.seatmap.newest(shows[0]) is first) == (cache_mb == 1)

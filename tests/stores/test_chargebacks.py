@@ -211,7 +211,7 @@ class TestRefundsThatFailLater:
         booking = await bought(app, show_id, 1, 2)
         refund = await self.failed(app, bank, booking)
 
-        done = await app.refund_store.settle(refund, RefundState.DONE, note="paid by bank transfer")
+        done = await app.refund_store.settle_by_hand(refund, "paid by bank transfer")
 
         assert (done.state, done.settled_note) == (RefundState.DONE, "paid by bank transfer")
         assert await account(app, show_id, "by_hand") == -1500

@@ -34,8 +34,8 @@ from holdfast.app import App
 from holdfast.bookings import booking_page, from_public_id
 from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
-from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
+from holdfast.web.caller import Scope
 from tests.support.paid_bookings import refund_jobs
 from tests.support.show_fixture import Till
 from tests.support.shows import Fan, a_show, fans

@@ -5,18 +5,22 @@ slower every month, until its statement times out in the middle of a sale.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
-from holdfast.app import App, worker_jobs
+from holdfast.app import App
+from holdfast.attendees.page import AttendeeQuery, BookingQuery
 from holdfast.audit import audit
 from holdfast.audit.oversold import OversoldGauge
+from holdfast.audit_log.entry import AuditQuery
+from holdfast.background import worker_jobs
 from holdfast.bookings import seats_by_category
 from holdfast.config import Config
 from holdfast.engines.metrics import metrics
 from holdfast.engines.turns import LEASE_S_MIN, Turns
 from holdfast.refunds.store import LATEST
-from holdfast.runtime.workers import WORKED
+from holdfast.runtime.subjects import WORKED
 from tests.support.grown_house import GrownHouse, grown_house
 from tests.support.show_fixture import a_till
 
@@ -52,6 +56,10 @@ async def _refunds(house: GrownHouse, organiser_id: int | None, state: str | Non
     await house.app.refund_store.refunds(organiser_id, state, None, LATEST, 21)
 
 
+async def _bookings(house: GrownHouse, **wanted: Any) -> None:
+    await house.app.attendees.search(None, BookingQuery(**wanted))
+
+
 LISTS: dict[str, Callable[[GrownHouse], Awaitable[object]]] = {
     "seats left": lambda house: house.app.bookings.counts_many([house.show_id, 2, 3]),
     "blocks of a show": lambda house: house.app.bookings.blocks(house.show_id),
@@ -60,6 +68,14 @@ LISTS: dict[str, Callable[[GrownHouse], Awaitable[object]]] = {
     "refunds of an organiser": lambda house: _refunds(house, 1),
     "refunds of an organiser without any": lambda house: _refunds(house, 2),
     "refunds by hand of an organiser": lambda house: _refunds(house, 1, "by_hand"),
+    "sold bookings of a show": lambda house: _bookings(house, show=house.show_id),
+    "bookings by mail": lambda house: _bookings(house, q="guest1@example.org"),
+    "bookings by name": lambda house: _bookings(house, q="Ahana"),
+    "bookings by reference": lambda house: _bookings(house, q="ABCDEFGH", show=house.show_id),
+    "a seat of a show": lambda house: _bookings(house, q="A-1", show=house.show_id),
+    "attendees of a show": lambda house: house.app.attendees.attendees(house.show_id, None, AttendeeQuery()),
+    "the audit log": lambda house: house.app.audit_log.page(1, AuditQuery()),
+    "the audit log of an action": lambda house: house.app.audit_log.page(1, AuditQuery(action="x.y")),
     "all refunds": lambda house: _refunds(house, None),
     "all refunds that wait": lambda house: _refunds(house, None, "requested"),
 }

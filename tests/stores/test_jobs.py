@@ -2,9 +2,10 @@
 
 import pytest
 
-from holdfast.app import App, jobs_by_subject, worker_jobs
+from holdfast.app import App
+from holdfast.background import jobs_by_subject, worker_jobs
 from holdfast.engines.loop import Job
-from holdfast.runtime.workers import WORKED
+from holdfast.runtime.subjects import WORKED
 
 CALLS_MAX = 200  # what other tests have left undone is less than that
 

@@ -12,6 +12,7 @@ from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.errors import Busy, Refusal, TooManyRequests
 from tests.support.account_processes import CONFIG, HERE, PASSWORD, Offices, signed_up
+from tests.support.wait import until
 
 
 @pytest.mark.parametrize("wrong", ["password", "address", "guest"])
@@ -108,6 +109,35 @@ async def test_too_many_concurrent_passwords_get_retry_after(offices: Offices, e
 
     assert sum(isinstance(outcome, BadCredentials) for outcome in outcomes) == 3
     assert sum(isinstance(outcome, Busy) for outcome in outcomes) == 3
+
+
+async def test_guesses_that_fill_the_queue_do_not_stop_people_who_were_here_before(
+    offices: Offices, email: str
+) -> None:
+    people = await offices.open(replace(CONFIG, passwords_at_once_max=1, passwords_waiting_max=0))
+    await signed_up(people, email)
+    await people.log_in(email=email, password=PASSWORD, address=HERE)
+    slow = (
+        "$argon2id$v=19$m=65536,t=12,p=1$CrRuww4zOuyKokfIc0/qVg$bBsMac0K4aCFoDV34yQcMS96/JtQXTADXPGctXCgl3g"
+    )
+    await people.add_many([NewAccount(f"{n}{email}", "Ann", password_hash=slow) for n in range(4)])
+    guesses = [
+        asyncio.create_task(
+            people.log_in(email=f"{n}{email}", password="a guess", address=f"192.0.2.{n + 8}")
+        )
+        for n in range(4)
+    ]
+
+    async def is_full() -> bool:
+        """The first to get an answer are those who are refused."""
+        return any(guess.done() for guess in guesses)
+
+    await until(is_full)
+    known = await people.log_in(email=email, password=PASSWORD, address=HERE)
+
+    assert known.account.email == email
+    found = await asyncio.gather(*guesses, return_exceptions=True)
+    assert {type(one) for one in found} == {BadCredentials, Busy}
 
 
 async def test_an_old_hash_is_renewed_while_the_password_is_at_hand(

@@ -4,23 +4,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from email.message import EmailMessage
+from typing import Any
 
 import pytest
 
+from holdfast.accounts import NewAccount, PersonMail, Purpose
 from holdfast.app import App
 from holdfast.bookings import Booking, public_id
 from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.notifications import NoticeKind
 from holdfast.notifications.message_data import SAMPLE, load_templates
+from holdfast.notifications.notice import PERSON_KINDS
 from holdfast.notifications.render import compose_message
+from holdfast.organisations.organisation import NewInvitation
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import Scope
 from holdfast.tickets.transfer import Giver, Transfers
+from holdfast.web.caller import Caller, Role, Scope
 from tests.support import shows as cast
 from tests.support.ledger_payments import confirmed
 from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
+from tests.support.mailed_links import a_link
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import bought, payment_request, refund_jobs
 
@@ -135,7 +140,8 @@ async def is_given(scene: Scene) -> Booking:
 
 
 async def is_taken_back(scene: Scene) -> Booking:
-    """Zoë sends a ticket to an address without an account and takes it back: that address gets a mail."""
+    """Zoë sends a ticket to a proved address and takes it back: that address gets a mail."""
+    await scene.app.accounts.add_many([NewAccount(f"to-{scene.address}", "Bob")])
     booking, giver = await gives_away(scene), Giver(scene.reader, scene.address)
     given = await scene.app.tickets.of_booking(scene.show, booking.number)
     (waiting,) = [one for one in given if one.owner_email is not None]
@@ -143,12 +149,45 @@ async def is_taken_back(scene: Scene) -> Booking:
     return booking
 
 
+async def signs_up(scene: Scene) -> None:
+    """With an address that has an account: the mail says so."""
+    body = {"email": scene.address, "password": "correct horse battery", "name": "Zoë"}
+    new = await scene.app.accounts.sign_up(**body)
+    await scene.app.people.request_confirmation(new.account.account_id, "en")
+
+
+async def forgets(scene: Scene) -> None:
+    await scene.app.people.request_reset(scene.address, "en")
+
+
+async def wants_a_link(scene: Scene) -> None:
+    await scene.app.people.request_sign_in(scene.address, "en")
+
+
+async def moves(scene: Scene) -> None:
+    link = await a_link(scene.app, Purpose.VERIFY, f"new-{scene.address}", scene.reader)
+    await scene.app.people.confirm(link, signed_in=scene.reader, password=None, address="")
+
+
+async def changes_password(scene: Scene) -> None:
+    caller = Caller(scene.reader, Role.FAN, 1)
+    await scene.app.people.change_password(caller, current="", new="a long password", address="")
+
+
+async def is_invited(scene: Scene) -> None:
+    (owner_id,) = await scene.app.accounts.add_many([NewAccount(f"owner-{scene.address}", "Ann")])
+    made = await scene.app.organisations.create("The Paper Mill", owner_id)
+    house = Scope(owner_id, True, made.organisation_id)
+    await scene.app.invitations.invite(house, NewInvitation(email=scene.address, rights=["door"]))
+
+
 async def is_disputed(scene: Scene, *states: str) -> Booking:
     """Zoë organises the show; another person has paid."""
+    made = await scene.app.organisations.create("The Paper Mill", scene.reader)
     await scene.app.postgres.execute(
         "UPDATE event SET organiser_id = $2 WHERE id = (SELECT event_id FROM show WHERE id = $1)",
         scene.show,
-        scene.reader,
+        made.organisation_id,
     )
     payer, _ = await a_reader(scene.app, "Ann")
     booking = await bought(scene.app, scene.show, 1, owner=payer)
@@ -174,8 +213,18 @@ async def loses_the_dispute(scene: Scene) -> Booking:
     return await is_disputed(scene, "open", "lost")
 
 
+def changes(mail: PersonMail) -> Callable[[Scene], Awaitable[None]]:
+    """Written as by a change of the second factor."""
+
+    async def request(scene: Scene) -> None:
+        person: dict[str, Any] = {"email": scene.address, "account_id": scene.reader, "locale": "en"}
+        await scene.app.notifications.request(scene.app.postgres, mail, **person)
+
+    return request
+
+
 # What happens, what the mail is called, what it says, and what is attached to it.
-HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking]], str, str, set[str]]] = {
+HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking | None]], str, str, set[str]]] = {
     NoticeKind.HOLD_LAPSING: (lapsing, "Pay now", "2 minutes left", set()),
     NoticeKind.HOLD_LAPSED: (lapsed, "has expired", "been charged", set()),
     NoticeKind.TICKETS: (buys, "Your 2 tickets", "€30.00", {"tickets.pdf", "tickets.ics"}),
@@ -186,11 +235,35 @@ HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking]], str, str,
     NoticeKind.SHOW_CHANGED: (is_moved, "New start time", "still valid", {"tickets.ics"}),
     NoticeKind.SHOW_CANCELLED: (is_cancelled, "has been cancelled", "full refund", {"tickets.ics"}),
     NoticeKind.TICKET_GIVEN: (gives_away, "You transferred", "no longer works", set()),
-    NoticeKind.TICKET_GOT: (is_given, "Ann sent you", "only this code works", {"tickets.pdf", "tickets.ics"}),
+    NoticeKind.TICKET_GOT: (is_given, "been sent a ticket", "Ann sent you a ticket", set()),
     NoticeKind.TICKET_TAKEN_BACK: (is_taken_back, "Zoë took back", "before you accepted it", set()),
+    NoticeKind.CONFIRM_ADDRESS: (signs_up, "Confirm your email", "already an account", set()),
+    NoticeKind.RESET_PASSWORD: (forgets, "new password", "works once", set()),
+    NoticeKind.SIGN_IN_LINK: (wants_a_link, "sign-in link", "works once", set()),
+    NoticeKind.ADDRESS_CHANGED: (moves, "address was changed", "no longer signs in", set()),
+    NoticeKind.PASSWORD_CHANGED: (changes_password, "password was changed", "signed out", set()),
+    NoticeKind.INVITATION: (is_invited, "join a team", "“The Paper Mill”", set()),
     NoticeKind.CHARGEBACK_OPEN: (is_disputed_now, "€15.00", "are suspended", set()),
     NoticeKind.CHARGEBACK_WON: (wins_the_dispute, "in your favour", "valid again", set()),
     NoticeKind.CHARGEBACK_LOST: (loses_the_dispute, "was lost", "not paid out to you", set()),
+    **{
+        NoticeKind(mail): (changes(mail), subject, words, set())
+        for mail, subject, words in (
+            (PersonMail.TOTP_ADDED, "app was added", "takes a code"),
+            (PersonMail.TOTP_REMOVED, "app was removed", "no longer takes a code"),
+            (PersonMail.PASSKEY_ADDED, "passkey was added", "without a password"),
+            (PersonMail.PASSKEY_REMOVED, "passkey was removed", "no longer signs in"),
+            (PersonMail.RECOVERY_CODE_USED, "code was used", "works once"),
+            (PersonMail.RECOVERY_CODES_RENEWED, "new recovery codes", "no longer work"),
+            (PersonMail.SECOND_FACTOR_REMOVED, "switched off", "removed the second step"),
+        )
+    },
+}
+LEADS_TO_LINK = {
+    NoticeKind.TICKET_GOT,
+    NoticeKind.RESET_PASSWORD,
+    NoticeKind.SIGN_IN_LINK,
+    NoticeKind.INVITATION,
 }
 LEADS_TO_BOOKING = {
     *(
@@ -199,6 +272,8 @@ LEADS_TO_BOOKING = {
         NoticeKind.LATE_BOOKED,
         NoticeKind.REFUNDED,
         NoticeKind.SHOW_CHANGED,
+        NoticeKind.TICKETS,
+        NoticeKind.TICKET_GIVEN,
     ),
 }
 
@@ -242,12 +317,13 @@ async def test_each_kind_of_fact_becomes_a_complete_mail(
     assert mail["Auto-Submitted"] == "auto-generated"
     assert mail["Date"].datetime == row["written_at"].replace(microsecond=0)
     assert {part.get_filename() for part in mail.iter_attachments()} - {None} == files
-    page = f"{PUBLIC}/bookings/{public_id(scene.show, booking.number)}"
+    page = f"{PUBLIC}/bookings/{public_id(scene.show, booking.number if booking else 0)}"
     for form in ("plain", "html"):
         body = body_of(mail, form)
         assert words in body
-        assert "Zoë" in body
+        assert ("Zoë" in body) == (kind not in PERSON_KINDS)
         assert (page in body) == (kind in LEADS_TO_BOOKING)
+        assert (f"{PUBLIC}/link/" in body) == (kind in LEADS_TO_LINK)
 
 
 def test_an_organiser_whose_house_suspends_no_tickets_reads_that_they_stay_valid() -> None:

@@ -18,11 +18,13 @@ from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 from holdfast.notifications.message_data import Composer
 from holdfast.notifications.notice import LEASE_S, Channel, SenderBody
+from holdfast.notifications.person_messages import PersonMessages
 from holdfast.notifications.senders import SmtpSender, build_senders
 from holdfast.tickets import Codes, EntryPolicy
 from holdfast.tickets.transfer import Giver, Transfers
 from tests.support import shows as cast
 from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
+from tests.support.mailed_links import link_in
 from tests.support.own_engines import hold
 from tests.support.wait import until
 
@@ -49,6 +51,12 @@ async def show(app: App) -> int:
 
 def files_of(mail: EmailMessage) -> dict[str, Any]:
     return {part.get_content_type(): part for part in mail.iter_attachments()}
+
+
+def text_of(mail: EmailMessage) -> str:
+    part = mail.get_body(("plain",))
+    assert part is not None
+    return str(part.get_content())
 
 
 def codes_in(image: Image.Image) -> set[str]:
@@ -132,7 +140,7 @@ class TestWhole:
         assert page is not None
         assert f'href="{PUBLIC}/tickets/' in page.get_content()
 
-    async def test_who_has_not_signed_up_for_a_ticket_gets_no_code(
+    async def test_a_recipient_gets_a_link_and_no_code_and_strangers_no_names(
         self, office: Office, server: MailServer, show: int
     ) -> None:
         giver_id, giver = await a_reader(office.app, "Ann")
@@ -147,11 +155,15 @@ class TestWhole:
         await office.consume_and_send()
 
         (got,), (waits,) = server.to(getter), server.to(stranger)
-        assert "Ann sent you a ticket" in str(got["Subject"])
-        assert set(files_of(got)) == {"application/pdf", "text/calendar"}
-        assert not files_of(waits)
-        assert "image/png" not in [part.get_content_type() for part in waits.walk()]
-        assert "tickets/" not in waits.as_string()
+        for mail in (got, waits):
+            assert "You've been sent a ticket" in str(mail["Subject"])
+            assert not files_of(mail)
+            assert "image/png" not in [part.get_content_type() for part in mail.walk()]
+            assert "tickets/" not in mail.as_string()
+            assert len(link_in(mail)) == 43
+        assert "Ann sent you a ticket" in text_of(got)
+        assert "Ann" not in waits.as_string()
+        assert (str(got["To"]), str(waits["To"])) == (f"Zoë <{getter}>", stranger)
         assert not [mail for mail in server.to(giver) if "Your" in str(mail["Subject"])], "all are given away"
 
 
@@ -274,7 +286,8 @@ class TestTrouble:
         await hold(office.app, show, account_id, 1)
         await office.consume()
         app = office.app
-        writer = Composer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
+        persons = PersonMessages(app.postgres, app.mail_tokens, app.invitations)
+        writer = Composer(app.postgres, app.catalogue, app.bookings, app.tickets, persons, app.config)
         (due,) = [
             one for one in await app.notifications.take_due(100, [Channel.MAIL]) if one.address == address
         ]

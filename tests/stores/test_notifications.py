@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from holdfast.accounts import PersonMail
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.notifications.errors import NoSuchNotice
@@ -15,10 +16,10 @@ from holdfast.notifications.jobs import GROUP, begin_now, consumer
 from holdfast.notifications.notice import PAUSES_S, Channel, NoticeKind, NoticesQuery, NoticeState
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import Scope
 from holdfast.outbox import from_json, to_json
 from holdfast.outbox.relay import ConsumerWorker
 from holdfast.tickets.transfer import Giver, Transfers
+from holdfast.web.caller import Scope
 from tests.support import shows as cast
 from tests.support.cli_process import run_holdfast
 from tests.support.mail_servers import Office, a_reader, an_office
@@ -79,7 +80,10 @@ class TestFactsBecomeNotices:
         self, office: Office, free_show: int
     ) -> None:
         wanted, made_up = f"guest-{secrets.token_hex(6)}@example.org", secrets.token_hex(8)
-        query = "INSERT INTO account (email, name, contact_email) VALUES ($1, 'Gil', $2) RETURNING id"
+        query = (
+            "INSERT INTO account (email, name, contact_email, verified_at)"
+            " VALUES ($1, 'Gil', $2, now()) RETURNING id"
+        )
         postgres = office.app.postgres
         named = await postgres.fetchval(query, f"{made_up}@guest.invalid", wanted)
         silent = await postgres.fetchval(query, f"{made_up}2@guest.invalid", None)
@@ -251,6 +255,27 @@ class TestTurns:
         late = taken[0][0]
         assert not await notices.end(late, NoticeState.DEAD), "its lease has ended: another lane has it"
         assert await notices.end(again[late.id], NoticeState.SENT)
+
+    async def test_workers_of_two_releases_leave_each_other_the_kinds_they_do_not_know(
+        self, office: Office
+    ) -> None:
+        """The worker of the release before fails on a kind it cannot read, with its whole batch."""
+        notices, postgres = office.app.notifications, office.app.postgres
+        seen_before = "SELECT id FROM notice WHERE due_at <= now() AND address = $1"
+        account_id, address = await a_reader(office.app)
+        mail = PersonMail.RESET_PASSWORD
+        await notices.request(postgres, mail, email=address, account_id=account_id, locale="en")
+        newer = "INSERT INTO notice (kind, channel, address, name, locale, show_id)"
+        await postgres.execute(f"{newer} VALUES ('of_tomorrow', 'mail', $1, '', 'en', 0)", address)
+
+        unseen = [await postgres.fetch(seen_before, address)]
+        (due,) = await notices.take_due(10, [Channel.MAIL])
+        await notices.leases.give_back([due.lease], "unreachable")
+        unseen.append(await postgres.fetch(seen_before, address))
+        (again,) = await notices.take_due(10, [Channel.MAIL])
+
+        assert unseen == [[], []]
+        assert (due.kind, again.id) == (NoticeKind.RESET_PASSWORD, due.id)
 
     async def test_a_new_booking_notice_is_not_delayed_by_a_show_wide_notice(
         self, office: Office, free_show: int

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from holdfast.app import App
 from holdfast.bookings import from_public_id
-from holdfast.bookings.store import encode_openings, remaining_ms
+from holdfast.bookings.encoding import encode_openings, remaining_ms
 from holdfast.catalogue.store import store_layout
 from holdfast.engines.postgres import Queries, require_row
 from holdfast.errors import Busy
@@ -29,8 +29,8 @@ from holdfast.organisers.layout_change import LayoutChanger
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.show_forms import LayoutChange
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
+from holdfast.web.caller import Scope
 from tests.support.paid_bookings import violations
 from tests.support.show_fixture import Till
 from tests.support.shows import Fan, a_show, fans

@@ -16,8 +16,8 @@ from holdfast.bookings import BookingState
 from holdfast.holds.errors import PriceChanged
 from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
-from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, PriceRule, PriceRules
+from holdfast.web.caller import Scope
 from tests.support.own_engines import Stage, a_request
 from tests.support.paid_bookings import bought
 from tests.support.show_fixture import an_owner

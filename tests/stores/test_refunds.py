@@ -232,8 +232,8 @@ async def test_a_gateway_that_refuses_leaves_it_to_a_person(app: App, a_show: Sh
     assert second.gateway_key != refund.gateway_key
     assert (await app.refunds.carry_out(second)).state is RefundState.BY_HAND
 
-    paid = await app.refund_store.settle(second, RefundState.DONE, note="transfer 4711")
-    again = await app.refund_store.settle(second, RefundState.DONE, note="transfer 4712")
+    paid = await app.refund_store.settle_by_hand(second, "transfer 4711")
+    again = await app.refund_store.settle_by_hand(second, "transfer 4712")
 
     assert (paid.state, again.settled_note) == (RefundState.DONE, "transfer 4711")
     assert await account(app, booking.show_id, "by_hand") == -1500

@@ -12,8 +12,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from holdfast.app import App, build_retention
+from holdfast.app import App
 from holdfast.audit import audit
+from holdfast.background import build_retention
 from holdfast.bookings import set_sale
 from holdfast.config import Config
 from tests.support.grown_house import GrownHouse, grown_house
@@ -22,8 +23,10 @@ from tests.support.show_fixture import Till
 KEEP: dict[str, Any] = {
     "lapsed_keep_d": 30,
     "guests_keep_d": 90,
+    "invitations_keep_d": 30,
     "past_shows_keep_d": 400,
     "personal_keep_d": 1,
+    "audit_personal_keep_d": 730,
 }
 ROWS_MAX = 4000
 YOUNG = "guest5000@guest.invalid"

@@ -20,10 +20,10 @@ from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import RowBody
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import Scope
 from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.payments.saga import PaymentStep
 from holdfast.payments.store import CapturedPayment
+from holdfast.web.caller import Scope
 from tests.support.ledger_payments import request_for
 from tests.support.own_engines import Stage, a_request, claims_of, hold, shown
 from tests.support.show_fixture import Till, an_owner

@@ -15,11 +15,12 @@ from holdfast.layouts import Layout
 from holdfast.organisers.forms import CityChange, EventChange, VenueChange
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import CatalogueEditor, Scope
+from holdfast.organisers.store import CatalogueEditor
 from holdfast.outbox import Fact
 from holdfast.search import SearchIndex, SearchSource
 from holdfast.search.jobs import KINDS, SearchConsumer
 from holdfast.search.query import EventSearchQuery, parse_search
+from holdfast.web.caller import Scope
 from tests.support.fact_recorder import FactRecorder, relayed, turns_are_free
 from tests.support.own_engines import hold
 from tests.support.searchable_events import a_word

@@ -13,9 +13,9 @@ from holdfast.bookings.view import booking_page, seat_lines
 from holdfast.catalogue import Catalogue
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import Scope
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
 from holdfast.pricing.terms import DEFAULT_REFUND_POLICY, DEFAULT_TERMS
+from holdfast.web.caller import Scope
 from tests.support.show_fixture import Till, a_till, an_owner
 
 AShow = Callable[..., Any]

@@ -127,6 +127,13 @@ class TestLink:
                 await doorway.app.tickets.ticket_at(other)
 
 
+async def accepted(doorway: Doorway, ticket: IssuedTicket, email: str) -> Giver:
+    """By an account with this address, which is proved: it can give the ticket on."""
+    (account_id,) = await doorway.app.accounts.add_many([NewAccount(email, "Bob")])
+    await doorway.app.acceptance.accept((ticket.show_id, ticket.serial), account_id, email)
+    return Giver(account_id, email)
+
+
 async def give(
     doorway: Doorway, ticket: IssuedTicket, email: str, giver: Giver | None = None
 ) -> IssuedTicket:
@@ -135,36 +142,70 @@ async def give(
 
 
 class TestTransfer:
-    async def test_a_receiver_with_an_account_gets_it_immediately(
+    async def test_it_waits_until_the_owner_of_the_address_accepts_it(
         self, doorway: Doorway, address: Callable[[], str]
     ) -> None:
+        """Whether or not the address has an account: the giver sees no difference."""
         ticket, _ = await doorway.ticket(3)
         email = address()
         (bob,) = await doorway.app.accounts.add_many([NewAccount(email, "Bob")])
-
-        given = await give(doorway, ticket, email)
-
-        assert (given.edition, given.owner_id, given.owner_email) == (2, bob, None)
-        assert given.is_of(bob, email)
-        assert not given.is_of(ticket.booked_by, "giver@example.com")
-        assert await doorway.facts(ticket) == ["ticket.transferred", "ticket.transferred"]
-        mine = await doorway.app.tickets.of_owner(bob, email, before=2**62, limit=10)
-        assert [one.serial for one in mine] == [ticket.serial]
-
-    async def test_a_receiver_without_an_account_gets_it_by_signing_up(
-        self, doorway: Doorway, address: Callable[[], str]
-    ) -> None:
-        ticket, _ = await doorway.ticket(3)
-        email = address()
 
         waiting = await give(doorway, ticket, email)
-        (bob,) = await doorway.app.accounts.add_many([NewAccount(email, "Bob")])
+        offered = await doorway.app.tickets.of_owner([bob], email, before=2**62, limit=10)
+        taken = await doorway.app.acceptance.accept((ticket.show_id, ticket.serial), bob, email)
 
-        assert (waiting.owner_id, waiting.owner_email) == (None, email)
-        mine = await doorway.app.tickets.of_owner(bob, email, before=2**62, limit=10)
-        assert [one.serial for one in mine] == [ticket.serial]
-        onward = await give(doorway, ticket, address(), Giver(bob, email))
+        assert (waiting.edition, waiting.owner_id, waiting.owner_email) == (2, None, email)
+        assert not waiting.is_of(bob)
+        assert not waiting.is_of(ticket.booked_by)
+        assert [(one.serial, one.is_offered_to(email)) for one in offered] == [(ticket.serial, True)]
+        assert (taken.edition, taken.owner_id, taken.owner_email) == (2, bob, None)
+        assert taken.is_of(bob)
+        facts = ["ticket.transferred", "ticket.transferred", "tickets.sent_again"]
+        assert await doorway.facts(ticket) == facts
+
+    async def test_only_a_proved_address_accepts_it(
+        self, doorway: Doorway, address: Callable[[], str]
+    ) -> None:
+        """Signing up with the address proves nothing: anyone can type it."""
+        ticket, _ = await doorway.ticket(3)
+        email, place = address(), (ticket.show_id, ticket.serial)
+        await give(doorway, ticket, email)
+        mallory = await doorway.app.accounts.sign_up(email=email, password="her own choice", name="Mallory")
+        claimed = mallory.account
+
+        listed = await doorway.app.tickets.of_owner(
+            [claimed.account_id], claimed.proved_email, before=2**62, limit=10
+        )
+        for proved in (claimed.proved_email, address()):
+            with pytest.raises(NoSuchTicket):
+                await doorway.app.acceptance.accept(place, claimed.account_id, proved)
+
+        assert (claimed.email, claimed.proved_email, listed) == (email, None, [])
+        assert (await doorway.again(ticket)).owner_email == email
+
+    async def test_a_recipient_may_give_it_on(self, doorway: Doorway, address: Callable[[], str]) -> None:
+        ticket, _ = await doorway.ticket(3)
+        email = address()
+        bob = await accepted(doorway, await give(doorway, ticket, email), email)
+
+        onward = await give(doorway, ticket, address(), bob)
+
         assert onward.edition == 3
+
+    async def test_of_acceptance_and_taking_back_at_once_one_succeeds(
+        self, doorway: Doorway, address: Callable[[], str]
+    ) -> None:
+        for seat in range(10):
+            ticket, _ = await doorway.ticket(seat)
+            email, place = address(), (ticket.show_id, ticket.serial)
+            (bob,) = await doorway.app.accounts.add_many([NewAccount(email, "Bob")])
+            await give(doorway, ticket, email)
+            done = await asyncio.gather(
+                doorway.app.acceptance.accept(place, bob, email),
+                doorway.transfers.take_back(*place, Giver(ticket.booked_by, None)),
+                return_exceptions=True,
+            )
+            assert sorted(isinstance(one, Exception) for one in done) == [False, True]
 
     async def test_what_waits_may_be_taken_back_and_what_has_arrived_may_not(
         self, doorway: Doorway, address: Callable[[], str]
@@ -180,8 +221,7 @@ class TestTransfer:
         with pytest.raises(NothingToTakeBack):
             await doorway.transfers.take_back(*place, giver)
         email = address()
-        await doorway.app.accounts.add_many([NewAccount(email, "Bob")])
-        await give(doorway, ticket, email)
+        await accepted(doorway, await give(doorway, ticket, email), email)
         with pytest.raises(NothingToTakeBack):
             await doorway.transfers.take_back(*place, giver)
 
@@ -213,9 +253,7 @@ class TestTransfer:
         giver = Giver(ticket.booked_by, "giver@example.com")
         for _ in range(TRANSFERS_MAX):
             email = address()
-            (account_id,) = await doorway.app.accounts.add_many([NewAccount(email, "Next")])
-            await give(doorway, ticket, email, giver)
-            giver = Giver(account_id, email)
+            giver = await accepted(doorway, await give(doorway, ticket, email, giver), email)
 
         with pytest.raises(TransferMax):
             await give(doorway, ticket, address(), giver)

@@ -19,6 +19,8 @@ from holdfast.audit import audit
 from holdfast.config import Config
 from holdfast.engines.migrate import migrate, plan, steps
 from holdfast.engines.startup_checks import connect
+from holdfast.organisers.forms import Paging
+from holdfast.web.caller import Caller, Right, Role
 from tests.support.second_ledger import a_database, beside
 from tools.dump_schema import count_rows, dump_schema
 from tools.write_docs import SCHEMA
@@ -90,3 +92,40 @@ async def test_the_invariants_hold_and_the_sale_goes_on(
         "failed": 1,
         "refunded": 1,
     }
+
+
+async def test_what_an_organiser_owned_belongs_to_an_organisation_of_theirs(
+    loaded: asyncpg.Connection, loaded_url: str, config: Config
+) -> None:
+    """Every id in `organiser_id` keeps its meaning; the organiser owns it all with all rights."""
+    before = await loaded.fetch(
+        "SELECT organiser_id FROM event UNION SELECT organiser_id FROM layout_organiser"
+        " UNION SELECT organiser_id FROM gate_pass UNION SELECT organiser_id FROM webhook_endpoint"
+        " UNION SELECT organiser_id FROM organiser_sender UNION SELECT organiser_id FROM invoice"
+    )
+
+    await migrate(loaded)
+
+    async with open_app(await beside(config, loaded_url, 9)) as app:
+        for organiser_id in {row[0] for row in before}:
+            (own,) = await app.organisations.mine(organiser_id)
+            caller = Caller(organiser_id, Role.ORGANISER, 1)
+            scope = await app.organisations.find_scope(caller, Right.OWNER, None)
+            total, _ = await app.catalogue_editor(scope).events(Paging())
+            assert (own.organisation_id, own.is_owner, total) == (organiser_id, True, 1)
+        new = await app.organisations.create("New", organiser_id)
+        assert new.organisation_id > await app.postgres.fetchval("SELECT max(id) FROM account")
+
+
+async def test_people_with_a_pass_work_at_the_door_of_the_organisation_that_gave_it(
+    loaded: asyncpg.Connection,
+) -> None:
+    await migrate(loaded)
+
+    staff = await loaded.fetch(
+        "SELECT organisation_id, account_id FROM membership WHERE rights = ARRAY['door']"
+    )
+    passes = await loaded.fetch("SELECT organiser_id, account_id FROM good_pass WHERE code_hash IS NULL")
+
+    assert staff
+    assert {tuple(row) for row in staff} == {tuple(row) for row in passes}

@@ -9,6 +9,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from holdfast.app import App
+from holdfast.bookings import from_public_id, reference
 from holdfast.outbox import Fact
 from holdfast.webhooks_out.delivery import PAUSES_S, DeliveryResult
 from holdfast.webhooks_out.endpoint import EndpointChange
@@ -24,7 +25,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def hooks(app: App) -> OutgoingWebhooks:
-    return OutgoingWebhooks(app.postgres, replace(app.config, hook_lenient=1))
+    return OutgoingWebhooks(app.postgres, app.catalogue, replace(app.config, hook_lenient=1))
 
 
 @pytest.fixture
@@ -50,6 +51,8 @@ async def test_a_fact_arrives_and_its_signature_is_good(house: House) -> None:
     assert payload["type"] == "booking.confirmed"
     assert payload["data"]["show_id"] == house.show
     assert payload["data"]["seats"] == [0]
+    assert payload["data"]["seat_labels"] == ["A-1"]
+    assert payload["data"]["reference"] == reference(*from_public_id(payload["data"]["booking_id"]))
     assert headers["webhook-id"] == str(payload["data"]["fact_id"])
 
 

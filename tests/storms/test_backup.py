@@ -22,6 +22,7 @@ from holdfast.web.caller import Role
 from tests.support import shows as cast
 from tests.support.box_office import Office, jobs, office, running, started
 from tests.support.gates import a_device
+from tests.support.mailed_links import prove_address
 from tests.support.retrying_payer import Payer
 from tests.support.shows import API, Fan
 from tests.support.wait import until
@@ -122,6 +123,7 @@ async def test_a_restored_office_has_every_sale_and_continues_selling(tmp_path: 
     first = a_demo(DataFolder(tmp_path / "demo" / "data")) if is_full else office(web=1)
     async with first as stage:
         await stage.api.post(f"{API}/accounts", json={**LOGIN, "name": "Ada"})
+        await prove_address(stage.app.postgres, LOGIN["email"])
         show, before = await sold_meanwhile(stage, file, is_full)
 
     verified = await backup("verify", str(file), "--json")

@@ -52,7 +52,7 @@ TABLE: dict[Story, tuple[str, ...]] = {
     stories.is_declined_and_pays_another_way: ("ledger.give_back",),
     stories.is_paid_and_hears_late: ("ledger.look_up", "gateway.look_up", "ledger.confirm"),
     stories.never_reaches_the_gateway: ("ledger.charge",),
-    stories.runs_out_of_time: ("ledger.call_off", "gateway.call_off", "ledger.release", "map.release"),
+    stories.runs_out_of_time: ("ledger.call_off", "gateway.call_off", "ledger.release", "map.lapse"),
     stories.calls_it_off_and_pays_another_way: ("ledger.call_off", "gateway.call_off", "ledger.give_back"),
     stories.lets_the_hold_go: ("ledger.cancel", "map.release"),
     stories.does_not_pay: ("ledger.sweep",),

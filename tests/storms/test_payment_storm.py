@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.box_office import ANSWER_BYTES_MAX, Office, office, started
 from tests.support.buyers import Plan, Progress, Report
+from tests.support.desk import desk_equals_ledger, owned
 from tests.support.gateway_state import Bank, bank_of
 from tests.support.money_check import late_refunds, paid_twice, sold_twice, unsettled, untrue
 from tests.support.shows import Fan, a_layout
@@ -113,6 +114,7 @@ async def test_every_captured_payment_is_one_booking_or_one_refund(size: Size) -
         show_id = await stage.a_show(
             layout=a_layout(size.seats, row=20), hold_ttl_s=size.hold_ttl_s, owner_seats_max=1000
         )
+        desk = await owned(stage.app, stage.api, show_id)
         people = await stage.fans(size.purchases // 10)
         await bank.behaves(**FAULTS, late_s=size.late_s, seed=int(time.time()))
 
@@ -143,6 +145,7 @@ async def test_every_captured_payment_is_one_booking_or_one_refund(size: Size) -
         assert await untrue(stage, show_id, report.deals) == []
         assert confirmed > size.seats // 4
         await stage.settled()
+        await until(partial(desk_equals_ledger, stage.app, stage.url, desk), within_s=60)
 
 
 def plan_for(stage: Office, size: Size, show_id: int, people: list[Fan]) -> Plan:

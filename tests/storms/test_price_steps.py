@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from holdfast.organisers.price_rules_store import PriceRulesStore
-from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
+from holdfast.web.caller import Scope
 from tests.support.box_office import Office
 from tests.support.shows import API
 from tests.support.wait import until

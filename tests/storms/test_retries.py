@@ -43,7 +43,7 @@ class Request:
 
 
 BOOKINGS = "SELECT count(*) FROM booking WHERE owner_id = $1 AND state IN ('held', 'confirmed')"
-ACCOUNTS = "SELECT count(*) FROM account WHERE email = $1"
+ACCOUNTS = "SELECT count(*) FROM account WHERE contact_email = $1"
 CITIES = "SELECT count(*) FROM city WHERE slug = $1"
 
 

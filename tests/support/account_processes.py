@@ -1,15 +1,17 @@
 """People as several processes see them: one ledger, one Redis, memories and a clock of their own."""
 
 import time
+from dataclasses import replace
 
 from holdfast.accounts import Accounts, SignedIn
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.errors import TokenInvalid
+from tests.support.mailed_links import prove_address
 
 PASSWORD = "correct horse battery"
-CONFIG = Config(logins_per_minute_max=0)
+CONFIG = Config(logins_per_minute_max=0, logins_per_address_minute_max=0, logins_per_account_hour_max=0)
 HERE = "192.0.2.1"
 
 
@@ -49,7 +51,10 @@ class Offices:
 
 
 async def signed_up(people: Accounts, email: str) -> SignedIn:
-    return await people.sign_up(email=email, password=PASSWORD, name="Ann")
+    """A new account that has confirmed its address."""
+    new = await people.sign_up(email=email, password=PASSWORD, name="Ann")
+    await prove_address(people._postgres, new.account.email)
+    return replace(new, account=replace(new.account, is_verified=True))
 
 
 def bearer(signed_in: SignedIn) -> str:

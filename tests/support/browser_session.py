@@ -102,7 +102,7 @@ class Visitor:
             async with session.post(self.at, data={"choice": choice}, allow_redirects=False) as answer:
                 assert answer.status == 303, await answer.text()
                 back = urlsplit(answer.headers["Location"])
-        assert f"{back.scheme}://{back.netloc}" == SITE
+        assert f"{back.scheme}://{back.netloc}" == str(self.client.base_url).rstrip("/")
         return await self.goes(back.path)
 
     async def sees_states(self, show: int, states: str) -> bool:

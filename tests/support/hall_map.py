@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
+from holdfast.bookings import HoldLimits
 from holdfast.catalogue import OrphanRule, ShowOnSale
+from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.redis import Redis
 from holdfast.holds import (
@@ -72,7 +74,7 @@ async def a_hall(
     *,
     batch_max: int = 128,
 ) -> Hall:
-    scripts = HoldScripts(redis, claim_grace_ms=GRACE_MS)
+    scripts = HoldScripts(redis, HoldLimits.from_config(Config()), claim_grace_ms=GRACE_MS)
     hall = Hall(layout, a_pool(redis), Batcher(scripts.hold_many, batch_max=batch_max, waiting_max=1000))
     fields = plan_fields(layout)
     assert await hall.pool.build(states or "A" * layout.seat_count, window_ms=window_ms, fields=fields)

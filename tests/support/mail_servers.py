@@ -16,7 +16,8 @@ from typing import Any
 from aiosmtpd.smtp import SMTP, AuthResult
 
 from holdfast.accounts import NewAccount
-from holdfast.app import App, build_mail_sender, open_app
+from holdfast.app import App, open_app
+from holdfast.background import build_mail_sender
 from holdfast.config import Config
 from holdfast.notifications.jobs import NoticeDelivery, consumer
 from holdfast.outbox.relay import ConsumerWorker

@@ -10,9 +10,10 @@ from typing import Any
 
 import httpx2
 
-from holdfast.app import ROUTES, App, open_app
+from holdfast.app import App, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
+from holdfast.routes import ROUTES
 from holdfast.sandbox import load_or_create_secret
 from holdfast.web.guards import role_name
 from holdfast.web.routing import Table

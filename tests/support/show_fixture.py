@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.app import App
 from holdfast.audit import audit
-from holdfast.bookings import Booking, Bookings, Opening, OpeningOutcome
+from holdfast.bookings import Booking, Bookings, HoldLimits, Opening, OpeningOutcome
+from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from tests.support import shows as cast
 
@@ -129,4 +130,4 @@ async def a_till(app: App, seats: int = 50, **terms: Any) -> Till:
 def other_ledger(app: App) -> tuple[Postgres, Bookings]:
     """The ledger as another process has it: a pool and batches of its own. Close the pool."""
     postgres = Postgres(app.config.database_url, pool_max=4, timeout_s=10)
-    return postgres, Bookings(postgres, batch_max=128, waiting_max=1000)
+    return postgres, Bookings(postgres, HoldLimits.from_config(Config()), batch_max=128, waiting_max=1000)

@@ -5,13 +5,15 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.engines.postgres import Postgres
 
+PAUSE_S, PAUSE_MAX_S = 0.01, 0.05  # between two looks: a long wait takes little of the processor
+
 
 async def until(is_so: Callable[[], Awaitable[bool]], *, within_s: float = 30.0) -> None:
+    pause_s = PAUSE_S
     async with asyncio.timeout(within_s):
-        while True:
-            if await is_so():
-                return
-            await asyncio.sleep(0.01)
+        while not await is_so():
+            await asyncio.sleep(pause_s)
+            pause_s = min(1.2 * pause_s, PAUSE_MAX_S)
 
 
 async def a_statement_waits(postgres: Postgres) -> bool:

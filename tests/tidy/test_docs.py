@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import ROUTES
 from holdfast.config import Config
 from holdfast.layouts import Layout
 from holdfast.layouts.import_file import parse_layout_file
+from holdfast.routes import ROUTES
+from holdfast.web.audiences import DOCUMENTS
 from tests.tidy.tree import ROOT, SRC, assert_no_violations, files, short, written
 from tools.write_docs import every_command, pages
 
@@ -208,9 +209,9 @@ def test_recipes_commands_and_settings_in_the_prose_exist() -> None:
 
 
 def test_addresses_in_the_prose_are_served() -> None:
-    served = [route.full_path.removeprefix("/api/v1") for route in ROUTES]
+    served = [route.full_path for route in ROUTES] + [about.path for about in DOCUMENTS.values()]
 
-    assert_no_violations(unknown_paths(PROSE, [*served, "/openapi.json"]))
+    assert_no_violations(unknown_paths(PROSE, [path.removeprefix("/api/v1") for path in served]))
 
 
 def test_every_dependency_has_a_reason() -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET|CREATE\s+TABLE)\b", re.DOTALL
 )
 LOOSE_END = re.compile(r"\^(?:[^\\\n]|\\.)*\$")  # from ^ to a $ that is not escaped, in one line
+MESSAGE_ID = re.compile(r'^msgid "(.+)"$', re.MULTILINE)
 LUA = re.compile(r"\bredis\.p?call\(")
 
 
@@ -105,6 +107,13 @@ def unfinished(paths: Iterable[Path]) -> Iterator[str]:
                 yield f"{short(path)}:{number} {line.strip()}"
 
 
+def repeated_texts(catalogues: Iterable[Path]) -> Iterator[str]:
+    """Of two texts with the same id in a catalogue, one is never shown."""
+    for path in catalogues:
+        counts = Counter(MESSAGE_ID.findall(path.read_text()))
+        yield from (f"{short(path)} has {name} {count} times" for name, count in counts.items() if count > 1)
+
+
 def of(root: Path, text: str) -> list[Module]:
     return list(package(written(root, {"a.py": text})).values())
 
@@ -165,6 +174,12 @@ GOOD = (r"^[a-z]+$(?!\n)", re.compile(r"^a\Z"), re.compile("^a$", re.MULTILINE),
 
         assert len(list(unfinished(tmp_path.iterdir()))) == 1
 
+    def test_a_text_that_is_there_twice_is_found(self, tmp_path: Path) -> None:
+        texts = [f'msgid "{name}"\nmsgstr "x"\n' for name in ("shell.a", "shell.b", "shell.a")]
+        written(tmp_path, {"messages.po": 'msgid ""\nmsgstr ""\n' + "\n".join(texts)})
+
+        assert list(repeated_texts(tmp_path.iterdir())) == ["messages.po has shell.a 2 times"]
+
 
 def test_tests_do_not_pretend() -> None:
     assert_no_violations(pretence(scripts()))
@@ -192,3 +207,7 @@ def test_nothing_is_left_for_later() -> None:
 
 def test_no_pattern_lets_a_final_newline_through() -> None:
     assert_no_violations(loose_pattern_ends(package().values()))
+
+
+def test_every_text_is_there_once() -> None:
+    assert_no_violations(repeated_texts(files(".po")))

@@ -9,7 +9,7 @@ from tests.tidy.tree import Module, assert_no_violations, package, written
 
 INFRASTRUCTURE = {"engines", "claim", "web", "migrations"}  # what the subjects are built on
 # They put everything together, and no subject imports them.
-ROOTS = {"app", "cli", "runtime", "demo", "__main__"}
+ROOTS = {"app", "routes", "background", "cli", "runtime", "demo", "__main__"}
 FRONTLESS = {"engines", "web", "site"}  # their modules are imported by name, not through __init__.py
 SHARED = {"config", "errors", "fields", "money"}  # files directly in the package that everything may import
 # Deeper than holdfast/<folder>/<file>: adapters, one per external system, and assets.

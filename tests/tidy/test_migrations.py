@@ -7,6 +7,9 @@ from pathlib import Path
 from holdfast.engines.migrate import steps
 from tests.tidy.tree import ROOT, SRC, assert_no_violations, short, written
 
+# Older steps lock; they were made before the first release.
+LOCKS_NOTHING_FROM = 21
+INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (CONCURRENTLY )?(\w+)\s+ON (\w+)", re.M)
 STEP = re.compile(r"^(\d{4})_([a-z_]+)\.sql$")
 
 
@@ -33,6 +36,18 @@ def destructive(folder: Path) -> Iterator[str]:
         text = path.read_text()
         if re.search(r"\bDROP\s+(TABLE|COLUMN|TYPE)\b", text) and "-- removes: " not in text:
             yield f"{path.name} drops something without saying what and why"
+
+
+def locking(folder: Path, first: int = 1) -> Iterator[str]:
+    """An index of a table that is there already is built beside the sale, however large the table is."""
+    for path in folder.glob("[0-9]*.sql"):
+        text = path.read_text()
+        made = set(re.findall(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", text, re.M))
+        for how, name, table in INDEX.findall(text) if int(path.name[:4]) >= first else ():
+            if not how and table not in made:
+                yield f"{path.name}: {name} locks {table}: CREATE INDEX CONCURRENTLY in a step of its own"
+            if how and f"DROP INDEX CONCURRENTLY IF EXISTS {name};" not in text:
+                yield f"{path.name}: {name} is not dropped before: an interrupted build leaves half of it"
 
 
 def with_functions(folder: Path) -> Iterator[str]:
@@ -100,6 +115,23 @@ class TestTheRulesCanFail:
 
         assert len(list(nameless(tmp_path))) == 1
 
+    def test_an_index_that_locks_or_cannot_be_built_again_is_found(self, tmp_path: Path) -> None:
+        again = "DROP INDEX CONCURRENTLY IF EXISTS n;\nCREATE INDEX CONCURRENTLY n\n    ON old (x);"
+        written(
+            tmp_path,
+            {
+                "0001_a.sql": "CREATE INDEX i ON old (x);",
+                "0002_b.sql": "CREATE TABLE new (\n  x int\n);\nCREATE UNIQUE INDEX n ON new (x);",
+                "0003_c.sql": again,
+                "0004_d.sql": "CREATE INDEX i\n    ON old (x);",
+                "0005_e.sql": "CREATE INDEX CONCURRENTLY i ON old (x);",
+            },
+        )
+
+        found = sorted(locking(tmp_path, first=2))
+
+        assert [text[:10] for text in found] == ["0004_d.sql", "0005_e.sql"]
+
     def test_a_step_that_drops_is_found(self, tmp_path: Path) -> None:
         written(
             tmp_path,
@@ -131,6 +163,10 @@ def test_steps_have_tables_and_no_functions() -> None:
 
 def test_functions_can_be_applied_again() -> None:
     assert_no_violations(not_repeatable(SRC.glob("*/functions*.sql")))
+
+
+def test_no_index_locks_a_table_that_is_in_use() -> None:
+    assert_no_violations(locking(SRC / "migrations", LOCKS_NOTHING_FROM))
 
 
 def test_nothing_is_dropped_in_passing() -> None:

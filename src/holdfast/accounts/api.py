@@ -12,14 +12,17 @@ from holdfast.accounts.account import (
     Email,
     Name,
     NewPassword,
+    OldPassword,
     Password,
     RefreshToken,
     SignedIn,
     choose_language,
+    normal_email,
 )
-from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
+from holdfast.accounts.errors import AccountBanned, BadCredentials, SecondFactorRequired, WrongPassword
 from holdfast.accounts.store import Accounts
 from holdfast.errors import Busy, NotSignedIn, TokenExpired, TokenInvalid, TooManyRequests
+from holdfast.legal import Agreed, TermsChanged, TermsInForce
 from holdfast.web.caller import Role
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import RouteTable, get_app, get_caller
@@ -32,6 +35,7 @@ class SignUpBody(Struct, forbid_unknown_fields=True):
     email: Email
     password: NewPassword
     name: Name
+    agreed: Agreed | None = None  # the terms of the house that the person agrees to: `GET /legal/terms`
 
 
 class LogInBody(Struct, forbid_unknown_fields=True):
@@ -44,8 +48,8 @@ class RefreshBody(Struct, forbid_unknown_fields=True):
 
 
 class PasswordBody(Struct, forbid_unknown_fields=True):
-    current_password: Password
     new_password: NewPassword
+    current_password: OldPassword = ""  # of an account that has none: leave it out
 
 
 class LocaleBody(Struct, forbid_unknown_fields=True):
@@ -59,6 +63,7 @@ class AccountPage(Struct):
     role: Role
     created_at: datetime
     locale: str  # the language we write to you in
+    email_verified: bool  # a link in a mail has proved that the address is yours
 
 
 class SignedInPage(Struct):
@@ -69,21 +74,34 @@ class SignedInPage(Struct):
     refresh_token: str
 
 
-@routes.post("/accounts", body=SignUpBody, answers={201: SignedInPage}, refusals=(EmailTaken, Busy))
+@routes.post(
+    "/accounts", body=SignUpBody, answers={201: SignedInPage}, refusals=(TermsChanged, TooManyRequests, Busy)
+)
 async def create_account(request: Request) -> Response:
     """Sign up.
 
     Makes an account and signs it in. Send `access_token` as `Authorization: Bearer …`; before `expires_in`
     seconds are over, trade `refresh_token` for a new pair. We write to you in the language that your browser
     asks for (Accept-Language), if it is supported; `PUT /me/locale` chooses another.
+
+    The address gets a mail with a link. Once it is used, you can log in elsewhere with address and password.
+    The answer does not reveal whether the address has an account already: then the mail says so. Consent to
+    the terms of the house is recorded with `agreed`, if they are those in force.
     """
     body = read(SignUpBody, await request.body())
+    terms = await get_app(request).legal.terms_of_house() if body.agreed is not None else TermsInForce()
+    terms.check(body.agreed or ())
+    await limit(request, "sign-up")
+    locale = choose_language(request.headers.get("accept-language"))
     signed_in = await _accounts(request).sign_up(
         email=body.email,
         password=body.password,
         name=body.name.strip(),
-        locale=choose_language(request.headers.get("accept-language")),
+        locale=locale,
+        device=device(request),
     )
+    await get_app(request).legal.agree(signed_in.account.account_id, terms)
+    await get_app(request).people.request_confirmation(signed_in.account.account_id, locale)
     return answer(201, signed_in_page(request, signed_in), NO_STORE)
 
 
@@ -91,17 +109,18 @@ async def create_account(request: Request) -> Response:
     "/auth/login",
     body=LogInBody,
     answers={200: SignedInPage},
-    refusals=(BadCredentials, TooManyRequests, Busy),
+    refusals=(BadCredentials, SecondFactorRequired, AccountBanned, TooManyRequests, Busy),
 )
 async def log_in(request: Request) -> Response:
     """Log in.
 
     The answer to a wrong address and to a wrong password is the same. After too many wrong passwords for one
-    account from one address, wait as long as Retry-After says.
+    account from one address, wait as long as Retry-After says. An account with a second factor is refused:
+    the `token` of `second_factor_required` continues the sign-in.
     """
     body = read(LogInBody, await request.body())
     signed_in = await _accounts(request).log_in(
-        email=body.email, password=body.password, address=address(request)
+        email=body.email, password=body.password, address=address(request), device=device(request)
     )
     return answer(200, signed_in_page(request, signed_in), NO_STORE)
 
@@ -163,9 +182,9 @@ async def set_locale(request: Request) -> Response:
     role=Role.FAN,
 )
 async def change_password(request: Request) -> Response:
-    """Change the password. Every other session of the account ends."""
+    """Change the password. Every other session of the account ends, and the address gets a notice."""
     body = read(PasswordBody, await request.body())
-    await _accounts(request).change_password(
+    await get_app(request).people.change_password(
         get_caller(request),
         current=body.current_password,
         new=body.new_password,
@@ -183,6 +202,16 @@ def address(request: Request) -> str:
     return request.client.host if request.client is not None else ""
 
 
+def device(request: Request) -> str:
+    return request.headers.get("user-agent", "")
+
+
+async def limit(request: Request, what: str, account: str = "") -> None:
+    """TooManyRequests, or one less for this client, this account and the house."""
+    limits = get_app(request).accounts.limits
+    await limits.take(what, account=normal_email(account), address=address(request))
+
+
 def account_page(account: Account) -> AccountPage:
     return AccountPage(
         account_id=account.account_id,
@@ -191,6 +220,7 @@ def account_page(account: Account) -> AccountPage:
         role=account.role,
         created_at=account.created_at,
         locale=account.locale,
+        email_verified=account.is_verified,
     )
 
 

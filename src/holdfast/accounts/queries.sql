@@ -1,25 +1,27 @@
--- name: add_account
--- An e-mail address that is taken adds nothing and answers nothing.
-INSERT INTO account (email, name, password_hash, role, locale)
-     VALUES ($1, $2, $3, $4::text::account_role, $5)
-ON CONFLICT (email) DO NOTHING
-  RETURNING id, email, name, role::text, version, created_at, locale;
+-- name: add_sign_up
+-- With a made-up e-mail ($1): the address ($2) is the account's when the link in a mail has proved it.
+INSERT INTO account (email, contact_email, contact_at, name, password_hash, locale)
+     VALUES ($1, $2, now(), $3, $4, $5)
+  RETURNING id, email, contact_email, name, role::text, version, created_at, locale, verified_at;
 
 -- name: add_accounts
--- Many at once. An address that is taken keeps its account as it is, and answers with its id.
-INSERT INTO account (email, name, password_hash, role)
-     SELECT email, name, password_hash, role::account_role
-       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS given (email, name, password_hash, role)
+-- Many at once. An address that is taken keeps its account as it is, and answers with its id. Who runs the
+-- program answers for the addresses, unless $5 says otherwise: a link that has still to be used.
+INSERT INTO account (email, name, password_hash, role, verified_at)
+     SELECT email, name, password_hash, role::account_role, CASE WHEN is_verified THEN now() END
+       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[])
+            AS given (email, name, password_hash, role, is_verified)
 ON CONFLICT (email) DO UPDATE SET email = excluded.email
   RETURNING id, email;
 
 -- name: account_by_id
-SELECT id, email, name, role::text, version, created_at, locale
+SELECT id, email, contact_email, name, role::text, version, created_at, locale, verified_at
   FROM account
  WHERE id = $1;
 
 -- name: account_by_email
-SELECT id, email, name, role::text, version, created_at, locale, password_hash
+SELECT id, email, contact_email, name, role::text, version, created_at, locale, verified_at,
+       password_hash, banned_at
   FROM account
  WHERE email = $1;
 
@@ -40,7 +42,10 @@ RETURNING id;
    UPDATE account
       SET locale = $2
     WHERE id = $1
-RETURNING id, email, name, role::text, version, created_at, locale;
+RETURNING id, email, contact_email, name, role::text, version, created_at, locale, verified_at;
+
+-- name: lock_role
+SELECT role::text FROM account WHERE id = $1 FOR UPDATE;
 
 -- name: set_role
 -- Every token of the account dies with its version; the next refresh brings one with the new role.
@@ -51,9 +56,11 @@ RETURNING id, email, name, role::text, version, created_at, locale;
 RETURNING version;
 
 -- name: open_session
-INSERT INTO session (account_id, expires_at)
-     VALUES ($1, now() + make_interval(secs => $2))
-  RETURNING id;
+INSERT INTO session (account_id, expires_at, device, signed_in_by)
+     VALUES ($1, now() + make_interval(secs => $2), $3, $4)
+  RETURNING id, (SELECT role::text FROM account WHERE account.id = $1) AS role,
+            EXISTS (SELECT FROM totp WHERE totp.account_id = $1 AND totp.confirmed_at IS NOT NULL)
+            OR EXISTS (SELECT FROM passkey WHERE passkey.account_id = $1) AS has_factor;
 
 -- name: end_surplus_sessions
 -- All but the youngest $2. A row that another login is ending at this moment is left to it.
@@ -92,7 +99,7 @@ SELECT session_id, used_at IS NOT NULL AS is_used, expires_at <= now() AS is_exp
 
 -- name: extend_session
 UPDATE session
-   SET expires_at = now() + make_interval(secs => $2)
+   SET expires_at = now() + make_interval(secs => $2), last_used_at = now()
  WHERE id = $1;
 
 -- name: end_session
@@ -103,8 +110,9 @@ UPDATE session
    AND ended_at IS NULL;
 
 -- name: end_other_sessions
+-- All sessions of an account but $2 (0: all), for the reason $3.
    UPDATE session
-      SET ended_at = now(), ended_by = 'password'
+      SET ended_at = now(), ended_by = $3
     WHERE account_id = $1
       AND id <> $2
       AND ended_at IS NULL

@@ -8,36 +8,40 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 
 from holdfast.accounts.account import (
     DUMMY_HASH,
+    GUEST_HOST,
     LANGUAGES,
     Account,
     NewAccount,
     SignedIn,
     build_account,
     digest,
+    guest_email,
     hash_password,
     is_dated,
     matches_hash,
     normal_email,
 )
-from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
+from holdfast.accounts.errors import AccountBanned, BadCredentials, SecondFactorRequired, WrongPassword
+from holdfast.accounts.password_threads import PasswordThreads
+from holdfast.accounts.second_factor import FirstStep, is_complete
+from holdfast.accounts.sign_in_steps import SignInSteps
+from holdfast.accounts.staff_log import record_key, record_role, record_sign_in
 from holdfast.accounts.token import LEEWAY_S, SigningKey, Tokens, claims_for, sign, signing_key
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres, Queries, Queryable, Transaction, require_row
-from holdfast.engines.redis import Redis, Script
-from holdfast.errors import Busy, TokenExpired, TokenInvalid
+from holdfast.engines.redis import Redis
+from holdfast.errors import TokenExpired, TokenInvalid
 from holdfast.web.caller import Caller, Role
-from holdfast.web.guards import GUESTS_WINDOW_S, LOGINS_WINDOW_S, Buckets, normalise_address, too_many
+from holdfast.web.rate_limits import RateLimits
 
 Q = Queries("holdfast.accounts")
-LIMIT = Script("holdfast.accounts", "limit")
 log = structlog.get_logger(__name__)
 
 REVOCATIONS_STALE_MAX_S = 60
@@ -47,10 +51,8 @@ CATCH_UP_RETRY_S = 1
 KEY_KNOWN_AFTER_S = 120  # every process has read a new signing key by then
 PRUNE_MAX = 1_000
 ADD_MAX = 5_000
-LOGIN_KEYS_MAX = 10_000
 REFRESH_TOKEN_BYTES = 32
-
-Result = TypeVar("Result")
+DEVICE_LENGTH_MAX = 300  # of a User-Agent
 
 
 async def replace_signing_keys(tx: Queryable) -> None:
@@ -58,30 +60,6 @@ async def replace_signing_keys(tx: Queryable) -> None:
     await tx.execute(Q.lock_signing_keys)
     await tx.execute(Q.drop_signing_keys)
     await tx.execute(Q.add_signing_key, SigningKey.new_json(), 0)
-
-
-class PasswordThreads:
-    """argon2 in threads, a few at a time; when too many wait for theirs, Busy at once."""
-
-    def __init__(self, *, at_once_max: int, waiting_max: int) -> None:
-        self._threads = ThreadPoolExecutor(at_once_max, thread_name_prefix="password")
-        self._under_way = 0
-        self._under_way_max = at_once_max + waiting_max
-
-    async def run(self, work: Callable[..., Result], *args: str) -> Result:
-        if self._under_way >= self._under_way_max:
-            raise Busy(retry_after_s=2)
-        self._under_way += 1
-        hash_under_way = asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
-        # Counted down when the thread is done, not when the caller gives up: the work goes on without them.
-        hash_under_way.add_done_callback(self._done)
-        return await asyncio.shield(hash_under_way)
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _done(self, _: asyncio.Future[Result]) -> None:
-        self._under_way -= 1
 
 
 class Accounts:
@@ -95,7 +73,6 @@ class Accounts:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._postgres = postgres
-        self._redis = redis
         self._config = config
         self._monotonic = monotonic
         self._wall = wall
@@ -105,12 +82,8 @@ class Accounts:
         self._threads = PasswordThreads(
             at_once_max=config.passwords_at_once_max, waiting_max=config.passwords_waiting_max
         )
-        self._login_tries = Buckets(
-            quota=max(1, config.logins_per_minute_max), window_s=LOGINS_WINDOW_S, keys_max=LOGIN_KEYS_MAX
-        )
-        self._guests = Buckets(
-            quota=max(1, config.guests_per_minute_max), window_s=GUESTS_WINDOW_S, keys_max=LOGIN_KEYS_MAX
-        )
+        self.limits = RateLimits(redis, config, monotonic=monotonic)
+        self.steps = SignInSteps(postgres)
 
     async def open(self) -> None:
         """Creates the first signing key if none exists, and loads the revocation list."""
@@ -159,6 +132,7 @@ class Accounts:
     async def prune(self) -> int:
         """A job: forget sessions, refresh tokens and signing keys that nothing can refer to any more."""
         await self._postgres.execute(Q.drop_old_signing_keys, self._revocations_s)
+        await self.steps.prune()
         sessions = await self._postgres.fetchval(Q.prune_sessions, PRUNE_MAX)
         return int(sessions + await self._postgres.fetchval(Q.prune_refresh_tokens, PRUNE_MAX))
 
@@ -173,6 +147,7 @@ class Accounts:
                 await replace_signing_keys(tx)
             else:
                 await tx.execute(Q.add_signing_key, SigningKey.new_json(), KEY_KNOWN_AFTER_S)
+            await record_key(tx, is_revoked=revoke)
         await self._read_trust()
 
     @property
@@ -183,25 +158,36 @@ class Accounts:
         ttl_s = self._config.access_ttl_s
         return sign(self.signing_key, claims_for(caller, version=version, now=self._wall(), ttl_s=ttl_s))
 
-    async def sign_up(self, *, email: str, password: str, name: str, locale: str = LANGUAGES[0]) -> SignedIn:
+    async def sign_up(
+        self, *, email: str, password: str, name: str, locale: str = LANGUAGES[0], device: str = ""
+    ) -> SignedIn:
+        """A new account. Whether the address is another account's, the answer does not reveal."""
         hashed = await self.hashed(password)
         async with self._postgres.transaction() as tx:
             row = await self.add(tx, email=email, name=name, hashed=hashed, locale=locale)
-            if row is None:
-                raise EmailTaken
-            return await self._open_session(tx, build_account(row))
+            return await self._open_session(tx, build_account(row), device, FirstStep.PASSWORD)
 
-    async def hashed(self, password: str) -> str:
-        return await self._threads.run(hash_password, password)
+    async def hashed(self, password: str, *, is_known: bool = False) -> str:
+        return await self._threads.run(hash_password, password, is_known=is_known)
 
     async def add(self, tx: Transaction, *, email: str, name: str, hashed: str, locale: str) -> Any:
-        """The row of a new fan, in the caller's transaction; None: the address is taken."""
-        return await tx.fetchrow(Q.add_account, normal_email(email), name, hashed, Role.FAN, locale)
+        """The row of a new fan, in the caller's transaction."""
+        made_up = guest_email(secrets.token_hex(12))
+        return require_row(
+            await tx.fetchrow(Q.add_sign_up, made_up, normal_email(email), name, hashed, locale)
+        )
 
-    async def log_in(self, *, email: str, password: str, address: str) -> SignedIn:
+    async def log_in(self, *, email: str, password: str, address: str, device: str = "") -> SignedIn:
         row = await self._known(email, password, address)
+        return await self.sign_in(build_account(row), device, FirstStep.PASSWORD)
+
+    async def sign_in(
+        self, account: Account, device: str = "", signed_in_by: str = FirstStep.LINK
+    ) -> SignedIn:
+        """A session for an account that has just proved who it is; SecondFactorRequired, if it has one."""
+        await self.steps.require_complete(account.account_id, signed_in_by)
         async with self._postgres.transaction() as tx:
-            return await self._open_session(tx, build_account(row))
+            return await self._open_session(tx, account, device, signed_in_by)
 
     async def known(self, *, email: str, password: str, address: str) -> int:
         """The account with this address and password, or BadCredentials."""
@@ -210,16 +196,19 @@ class Accounts:
 
     async def _known(self, email: str, password: str, address: str) -> Any:
         email = normal_email(email)
-        tries = await self._take_try(email, address)
+        # Before the password is looked at: many guesses at once are as few as one after the other.
+        tries = await self.limits.take("login", account=email, address=address)
         row = await self._postgres.fetchrow(Q.account_by_email, email)
         known = row["password_hash"] if row is not None else None
         # Unknown addresses and guests cost a hash too, so that the response time reveals nothing.
-        fits = await self._threads.run(matches_hash, known or DUMMY_HASH, password)
+        fits = await self._threads.run(matches_hash, known or DUMMY_HASH, password, is_known=tries.is_known)
         if row is None or known is None or not fits:
             raise BadCredentials
-        await self._give_back_tries(tries)
+        await self.limits.give_back(tries)
+        if row["banned_at"] is not None:
+            raise AccountBanned
         if is_dated(known):
-            hashed = await self.hashed(password)
+            hashed = await self.hashed(password, is_known=True)
             await self._postgres.execute(Q.set_password, row["id"], known, hashed)
         return row
 
@@ -256,28 +245,70 @@ class Accounts:
 
     async def change_password(self, caller: Caller, *, current: str, new: str, address: str) -> None:
         """A new password; every other session of the account ends."""
-        row = await self._postgres.fetchrow(Q.password_of, caller.account_id)
-        if row is None:
-            raise TokenInvalid
-        known = row["password_hash"]
-        tries = await self._take_try(row["email"], address)
-        if known is None or not await self._threads.run(matches_hash, known, current):
-            raise WrongPassword
-        await self._give_back_tries(tries)
-        hashed = await self.hashed(new)
+        known = await self.check_password(caller.account_id, current, address)
+        hashed = await self.hashed(new, is_known=True)
         async with self._postgres.transaction() as tx:
             if await tx.fetchval(Q.set_password, caller.account_id, known, hashed) is None:
                 raise WrongPassword
-            ended = await tx.fetch(Q.end_other_sessions, caller.account_id, caller.session_id)
-        for session in ended:
-            self._tokens.end_session(session["id"], until=self._monotonic() + self._revocations_s)
+            ended = await self.end_sessions(tx, caller.account_id, "password", caller.session_id)
+        self.refuse_sessions(ended)
+
+    async def check_password(self, account_id: int, password: str, address: str) -> str | None:
+        """The stored hash, if this is the password; WrongPassword otherwise.
+
+        An account without a password has proved itself by a mailed link: there is nothing to compare.
+        """
+        row = await self._postgres.fetchrow(Q.password_of, account_id)
+        if row is None:
+            raise TokenInvalid
+        known: str | None = row["password_hash"]
+        if known is None and row["email"].endswith(f"@{GUEST_HOST}"):
+            raise WrongPassword
+        if known is not None:
+            tries = await self.limits.take("login", account=row["email"], address=address)
+            if not await self._threads.run(matches_hash, known, password, is_known=tries.is_known):
+                raise WrongPassword
+            await self.limits.give_back(tries)
+        return known
+
+    async def end_sessions(
+        self, tx: Queryable, account_id: int, reason: str, but_session: int = 0
+    ) -> list[int]:
+        """In the caller's transaction; after it, refuse_sessions."""
+        ended = await tx.fetch(Q.end_other_sessions, account_id, but_session, reason)
+        return [row["id"] for row in ended]
+
+    def refuse_sessions(self, session_ids: Sequence[int]) -> None:
+        """Their access tokens are refused by this process at once, by the others within seconds."""
+        for session_id in session_ids:
+            self._tokens.end_session(session_id, until=self._monotonic() + self._revocations_s)
 
     async def set_role(self, account_id: int, role: Role) -> None:
         """Tokens of the old role are refused from now on."""
-        version = await self._postgres.fetchval(Q.set_role, account_id, role)
+        async with self._postgres.transaction() as tx:
+            version = await self.change_role(tx, account_id, role)
+        self.refuse_version(account_id, version)
+
+    async def change_role(self, tx: Transaction, account_id: int, role: Role) -> int | None:
+        """In the caller's transaction; after it, refuse_version."""
+        before = await tx.fetchval(Q.lock_role, account_id)
+        version: int | None = await tx.fetchval(Q.set_role, account_id, role)
+        if version is not None:
+            await record_role(tx, account_id, before, role)
+        return version
+
+    def refuse_version(self, account_id: int, version: int | None) -> None:
+        """Access tokens that are older than `version`; None: it has not changed."""
         if version is not None:
             until = self._monotonic() + self._revocations_s
             self._tokens.raise_version(account_id, version, until=until)
+
+    async def bring_password(self, account_id: int, password: str, hashed: str) -> None:
+        """Store the hash, unless the account has this password already."""
+        row = require_row(await self._postgres.fetchrow(Q.password_of, account_id))
+        known = row["password_hash"]
+        if known is None or not await self._threads.run(matches_hash, known, password):
+            await self._postgres.execute(Q.set_password, account_id, known, hashed)
 
     async def set_locale(self, account_id: int, locale: str) -> Account | None:
         row = await self._postgres.fetchrow(Q.set_locale, account_id, locale)
@@ -291,23 +322,6 @@ class Accounts:
         row = await self._postgres.fetchrow(Q.account_by_email, normal_email(email))
         return None if row is None else build_account(row)
 
-    async def ensure_account(self, *, email: str, password: str, name: str, role: Role) -> Account:
-        """The account with this password and role, made or brought into line."""
-        email = normal_email(email)
-        row = await self._postgres.fetchrow(Q.account_by_email, email)
-        if row is None:
-            hashed = await self.hashed(password)
-            [account_id] = await self.add_many([NewAccount(email, name, role, hashed)])
-        else:
-            account_id, known = row["id"], row["password_hash"]
-            if known is None or not await self._threads.run(matches_hash, known, password):
-                hashed = await self.hashed(password)
-                await self._postgres.execute(Q.set_password, account_id, known, hashed)
-            await self.set_role(account_id, role)
-        account = await self.account(account_id)
-        assert account is not None
-        return account
-
     async def add_many(self, accounts: Sequence[NewAccount]) -> list[int]:
         """Their ids, in order. Made for demo data and load tests: no password is hashed here."""
         ids: dict[str, int] = {}
@@ -319,74 +333,36 @@ class Accounts:
                 [a.name for a in some],
                 [a.password_hash for a in some],
                 [a.role for a in some],
+                [a.is_verified for a in some],
             )
             ids.update((row["email"], row["id"]) for row in rows)
         return [ids[normal_email(a.email)] for a in accounts]
 
-    async def open_session(self, tx: Transaction, account_id: int) -> int:
-        """A session, in the caller's transaction; its number."""
-        session_id: int = await tx.fetchval(Q.open_session, account_id, self._config.refresh_ttl_s)
+    async def open_session(self, tx: Transaction, account_id: int, device: str, signed_in_by: str) -> int:
+        """A session, in the caller's transaction; its number. Callers have used `steps.require_complete`."""
+        args = (account_id, self._config.refresh_ttl_s, device[:DEVICE_LENGTH_MAX], signed_in_by)
+        session = require_row(await tx.fetchrow(Q.open_session, *args))
+        if session["has_factor"] and not is_complete(signed_in_by):
+            raise SecondFactorRequired  # it was set up a moment ago: sign in again
         await tx.execute(Q.end_surplus_sessions, account_id, self._config.sessions_max)
-        return session_id
+        await record_sign_in(tx, account_id, session["role"])
+        return int(session["id"])
 
     async def end_session(self, session_id: int) -> None:
         await self._end_session(session_id, "logout")
 
-    async def _open_session(self, tx: Transaction, account: Account) -> SignedIn:
-        return await self._signed_in(tx, account, await self.open_session(tx, account.account_id))
+    async def _open_session(
+        self, tx: Transaction, account: Account, device: str, signed_in_by: str
+    ) -> SignedIn:
+        session_id = await self.open_session(tx, account.account_id, device, signed_in_by)
+        return await self._signed_in(tx, account, session_id)
 
     async def _signed_in(self, tx: Transaction, account: Account, session_id: int) -> SignedIn:
         refresh_token = secrets.token_urlsafe(REFRESH_TOKEN_BYTES)
         await tx.execute(Q.add_refresh_token, digest(refresh_token), session_id, self._config.refresh_ttl_s)
-        caller = Caller(account.account_id, account.role, session_id)
+        caller = Caller(account.account_id, account.role, session_id, account.is_verified)
         return SignedIn(account, self.access_token(caller, account.version), refresh_token)
 
     async def _end_session(self, session_id: int, reason: str) -> None:
         await self._postgres.execute(Q.end_session, session_id, reason)
         self._tokens.end_session(session_id, until=self._monotonic() + self._revocations_s)
-
-    async def _take_try(self, email: str, address: str) -> str:
-        """One try less for this account from this address.
-
-        Counted before the password is looked at, so that many guesses at once are as few as one after the
-        other; the right password gives them back.
-        """
-        key = "limit:{login:" + digest(f"{email} {normalise_address(address)}").hex()[:32] + "}"
-        if self._config.logins_per_minute_max == 0:
-            return key
-        if wait_s := await self._wait_s(self._login_tries, key):
-            raise too_many(self._login_tries, "login", wait_s)
-        return key
-
-    async def count_guest(self, address: str) -> None:
-        """One more guest from this address, or TooManyRequests: a client can drop its cookie each time.
-
-        Who comes by a socket without an address is not counted.
-        """
-        if self._config.guests_per_minute_max == 0 or not address:
-            return
-        key = "limit:{guest:" + digest(normalise_address(address)).hex()[:32] + "}"
-        if wait_s := await self._wait_s(self._guests, key):
-            raise too_many(self._guests, "guest", wait_s)
-
-    async def _wait_s(self, buckets: Buckets, key: str) -> float:
-        quota, window_ms = buckets.quota, buckets.window_s * 1000
-        try:
-            reply = await self._redis.script(LIMIT, [key], [quota, window_ms])
-        except EngineDown:  # then every process counts for itself: a wider limit, but a limit
-            return buckets.take(key, self._monotonic())
-        match reply:
-            case [b"taken"]:
-                return 0.0
-            case [b"wait", wait_ms]:
-                return int(wait_ms) / 1000
-        raise AssertionError(f"limit.lua answered {reply!r}")
-
-    async def _give_back_tries(self, key: str) -> None:
-        if self._config.logins_per_minute_max == 0:
-            return
-        self._login_tries.refill(key)
-        try:
-            await self._redis.call("DEL", key)
-        except EngineDown:
-            log.info("tries not given back", engine="holds")

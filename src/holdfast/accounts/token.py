@@ -29,6 +29,9 @@ from holdfast.web.caller import Caller, Role
 ALGORITHM = "Ed25519"
 LEEWAY_S = 30  # how far the clocks of two machines may be apart
 REMEMBERED_S = 60
+# `nbf` in tokens of accounts whose address is not proved: their holds count for their address range. The
+# release before this one refuses claims that it does not know; it knows this one, and the time has passed.
+UNVERIFIED = 1
 TOKEN_CHARACTERS_MAX = 1024  # ours have about 450
 
 
@@ -64,7 +67,7 @@ class TokenClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     ver: int  # version of the account
     iat: int
     exp: int
-    nbf: int = 0
+    nbf: int = 0  # or UNVERIFIED
 
 
 _header = msgspec.json.Decoder(Header)
@@ -81,6 +84,7 @@ def claims_for(caller: Caller, *, version: int, now: float, ttl_s: int) -> Token
         ver=version,
         iat=int(now),
         exp=int(now) + ttl_s,
+        nbf=0 if caller.is_verified else UNVERIFIED,
     )
 
 
@@ -125,7 +129,7 @@ class Tokens:
         if remembered is not None and now < remembered[0]:
             return remembered[1]
         claims = self.read(authorization, wall)
-        caller = Caller(int(claims.sub), claims.role, claims.sid)
+        caller = Caller(int(claims.sub), claims.role, claims.sid, is_verified=claims.nbf != UNVERIFIED)
         if self._is_revoked(caller, claims.ver):
             raise TokenInvalid
         good_for_s = min(REMEMBERED_S, claims.exp + LEEWAY_S - wall)

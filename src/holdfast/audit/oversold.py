@@ -6,6 +6,7 @@ SALES_MAX open sales, each is checked in every run.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from holdfast.engines.metrics import metrics
@@ -14,7 +15,7 @@ from holdfast.engines.postgres import Postgres, Queries
 Q = Queries("holdfast.audit")
 PAUSE_S = 60.0
 SALES_MAX = 500
-SALES_AT_ONCE = 50  # in one statement: a million live bookings, if all of them are stadiums
+SEATS_AT_ONCE = 1_000_000  # in one statement, which also reads the holds of all shows
 START = (datetime(1970, 1, 1, tzinfo=UTC), 0)
 
 
@@ -28,9 +29,9 @@ class OversoldGauge:
     async def count(self) -> int:
         """A job. Returns 0: there is never a backlog."""
         rows = await self._postgres.fetch(Q.sales_after, *self._after, SALES_MAX)
-        shows = sorted({row["show_id"] for row in rows} | self._found.keys())
-        for first in range(0, len(shows), SALES_AT_ONCE):
-            await self._check(shows[first : first + SALES_AT_ONCE])
+        seats = dict.fromkeys(self._found, SEATS_AT_ONCE) | {row["show_id"]: row["seats"] for row in rows}
+        for shows in _portions(seats):
+            await self._check(shows)
         is_end = len(rows) < SALES_MAX
         self._after = START if is_end else (rows[-1]["closes_at"], rows[-1]["show_id"])
         self._has_seen_all = self._has_seen_all or is_end
@@ -44,3 +45,17 @@ class OversoldGauge:
         for show_id in shows:
             del self._found[show_id]
         self._found.update(row["show_id"] for row in rows)
+
+
+def _portions(seats: dict[int, int]) -> Iterator[list[int]]:
+    """The shows in lists of at most SEATS_AT_ONCE seats, or of one show."""
+    portion: list[int] = []
+    room = SEATS_AT_ONCE
+    for show_id, size in seats.items():
+        if portion and size > room:
+            yield portion
+            portion, room = [], SEATS_AT_ONCE
+        portion.append(show_id)
+        room -= size
+    if portion:
+        yield portion

@@ -22,16 +22,20 @@ from holdfast.payments import Charge, Gateway, GatewayAnswer, parse_payment_key
 
 Q = Queries("holdfast.audit")
 MONEY = Queries("holdfast.audit", "money")
+AUDIT_LOG = Queries("holdfast.audit", "audit_log")
 
 CHECKS = (
     "one_owner_per_seat",
     "seats_taken_as_booked",
     "no_owner_over_the_limit",
+    "no_range_miscounted",
     "every_move_recorded",
     "moves_follow_the_state_machine",
     "one_fact_per_move",
     "amounts_add_up",
 )
+AUDIT_LOG_CHECKS = ("audit_log_is_whole", "audit_log_is_erased_on_record", "audit_log_has_its_end")
+AUDIT_WITHIN_S = 600  # for each of its statements: they read whole tables
 SWEPT_WITHIN_S = 10
 SETTLE_S = 1.0  # between two looks at a map or a gateway: what differs in both is not just on its way
 LOOKS_MAX = 2
@@ -46,15 +50,17 @@ async def audit(
     """
     report = Report()
     for check in CHECKS:
-        rows = await postgres.fetch(getattr(Q, check))
+        rows = await postgres.fetch(getattr(Q, check), timeout=AUDIT_WITHIN_S)
         report.note(check, [Violation(check, row["show_id"], row["what"]) for row in rows])
-    rows = await postgres.fetch(Q.expired_holds_are_closed, SWEPT_WITHIN_S)
+    rows = await postgres.fetch(Q.expired_holds_are_closed, SWEPT_WITHIN_S, timeout=AUDIT_WITHIN_S)
     report.note(
         "expired_holds_are_closed",
         [Violation("expired_holds_are_closed", r["show_id"], r["what"]) for r in rows],
     )
     for check in MONEY_CHECKS:
         report.note(check, await money_violations(postgres, check))
+    for check in AUDIT_LOG_CHECKS:
+        report.note(check, await audit_log_violations(postgres, check))
     if gateway is not None:
         report.note(GATEWAY_CHECK, await gateway_violations(postgres, gateway))
     if claims is not None:
@@ -65,7 +71,7 @@ async def audit(
 
 async def shows_on_the_map(postgres: Postgres) -> list[int]:
     """Shows with a live booking, or a sale that is open."""
-    return [row["show_id"] for row in await postgres.fetch(Q.shows_on_the_map)]
+    return [row["show_id"] for row in await postgres.fetch(Q.shows_on_the_map, timeout=AUDIT_WITHIN_S)]
 
 
 async def _map_violations(postgres: Postgres, bookings: Bookings, claims: Claims) -> list[Violation]:
@@ -114,8 +120,13 @@ MARGIN = timedelta(hours=1)  # our clock and the gateway's
 
 
 async def money_violations(postgres: Postgres, check: str) -> list[Violation]:
-    rows = await postgres.fetch(getattr(MONEY, check), *MONEY_CHECKS[check])
+    rows = await postgres.fetch(getattr(MONEY, check), *MONEY_CHECKS[check], timeout=AUDIT_WITHIN_S)
     return [Violation(check, row["show_id"], row["what"]) for row in rows]
+
+
+async def audit_log_violations(postgres: Postgres, check: str) -> list[Violation]:
+    rows = await postgres.fetch(getattr(AUDIT_LOG, check), timeout=AUDIT_WITHIN_S)
+    return [Violation(check, None, row["what"]) for row in rows]
 
 
 async def gateway_violations(postgres: Postgres, gateway: Gateway) -> list[Violation]:

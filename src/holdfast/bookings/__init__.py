@@ -23,10 +23,13 @@ from holdfast.bookings.booking import (
     reference,
 )
 from holdfast.bookings.errors import HoldGone, NoSuchBooking, WrongMove
+from holdfast.bookings.limits import HoldLimits, address_party
 from holdfast.bookings.store import Bookings, set_sale
 from holdfast.bookings.transactions import (
     block_in,
     bookings_on_map,
+    is_sold,
+    lapses_on_map,
     lock_sale,
     lock_sale_for_rebuild,
     move_releases,
@@ -49,6 +52,7 @@ __all__ = [
     "Bookings",
     "Extension",
     "HoldGone",
+    "HoldLimits",
     "LiveBooking",
     "LockedSale",
     "NoSuchBooking",
@@ -59,6 +63,7 @@ __all__ = [
     "Rival",
     "SeatsLost",
     "WrongMove",
+    "address_party",
     "better_note",
     "block_in",
     "booking_page",
@@ -66,6 +71,8 @@ __all__ = [
     "build_seat_states",
     "from_public_id",
     "from_reference",
+    "is_sold",
+    "lapses_on_map",
     "lock_sale",
     "lock_sale_for_rebuild",
     "move_releases",

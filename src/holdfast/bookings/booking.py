@@ -90,6 +90,7 @@ class Booking(Struct, frozen=True, gc=False):
     confirmed_at: datetime | None
     revision: int  # of the show, at hold: its prices and terms; 0: a block
     sale_epoch: int = 0  # of the sale when the booking was opened; 0: the booking was read back
+    is_replay: bool = False  # the request was answered before, with this booking
 
     @property
     def claim(self) -> Claim:
@@ -116,6 +117,7 @@ class Opening(Struct, frozen=True, gc=False):
     map_epoch: int = 0  # of the Redis map that the seats were claimed in
     is_repeat: bool = False  # an earlier try with the same claim id made the claim
     confirms_free: bool = True  # False: a free booking waits until its owner wants the tickets
+    is_guest: bool = False
 
     @property
     def claim(self) -> Claim:
@@ -171,13 +173,17 @@ class SeatsLost(Struct, frozen=True, gc=False):
 
 
 # limit       the owner would have more seats than allowed
+# has_hold    a guest has a hold in this show already
+# range_full  the address range has as many unpaid seats as allowed
+# cooling     too many holds of the owner, or of the address range, ended unpaid
 # closed      the sale is not open
 # stale       the revision is outdated: load the show again
 # unmarked    ledger_only, but the sale is not marked yet
 # locked      the sale, or a row of it, is locked by another transaction: nothing was written, send it again
 # key_reused  the same Idempotency-Key with another body
 # repriced    the seats cost another amount than the client expects (decided without PostgreSQL)
-Reason = Literal["limit", "closed", "stale", "unmarked", "locked", "key_reused", "repriced"]
+Limit = Literal["limit", "has_hold", "range_full", "cooling"]
+Reason = Limit | Literal["closed", "stale", "unmarked", "locked", "key_reused", "repriced"]
 
 
 class OpeningRefused(Struct, frozen=True, gc=False):
@@ -213,7 +219,7 @@ class LockedSale:
     epoch: int
     map_stale: bool
     revision: int
-    cancelled: bool
+    is_closed: bool  # cancelled, or not public
     opens_in_ms: int
     closes_in_ms: int
 

@@ -2,8 +2,8 @@
 -- needs: outbox
 --
 -- Lock order in all functions that touch a sale, so that two batches cannot deadlock: sale (shared),
--- bookings, payments, tickets, seats, counters; each in key order. Expiry skips bookings that another
--- transaction has locked and never waits for them.
+-- bookings, payments, tickets, seats, counters of owners, counters of parties; each in key order. Expiry
+-- skips bookings that another transaction has locked and never waits for them.
 --
 -- SET enable_… = off: rows are found by key whatever the statistics say. The planner knows nothing of a sale
 -- that has just opened, and a plan made then would read whole tables until the next ANALYZE.
@@ -35,13 +35,22 @@ SELECT show_id, number, owner_id, seats, prices_minor, amount_minor, currency, n
 
 -- The audit trail, for reports and the progress of a cancellation.
 CREATE VIEW booking_history AS
-SELECT show_id, number, move, state, actor_id, at FROM booking_move;
+SELECT show_id, number, id, move, state, actor_id, at FROM booking_move;
 
--- Every seat that a buyer has now; blocks are not buyers.
+-- Every seat that a buyer has now; blocks are not buyers. Each booking by its key: in a join, with statistics
+-- that are older than the sale, all seats of a show may be read for each of its bookings.
 CREATE VIEW seat_holder AS
-SELECT taken_seat.show_id, taken_seat.seat, taken_seat.number
-  FROM taken_seat JOIN booking USING (show_id, number)
- WHERE booking.state <> 'blocked';
+SELECT show_id, seat, number
+  FROM taken_seat
+ WHERE (SELECT state FROM booking
+         WHERE booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number) <> 'blocked';
+
+-- One booking, for joins with a batch. OFFSET 0: by its key, whatever the statistics say. In a sale that has
+-- just opened they know of few holds, and a join would read all of them for each batch.
+CREATE OR REPLACE FUNCTION booking_by_key(p_show bigint, p_number bigint) RETURNS SETOF payable_booking
+LANGUAGE sql STABLE AS $$
+    SELECT * FROM payable_booking WHERE show_id = p_show AND number = p_number OFFSET 0;
+$$;
 
 -- Bookings that have seats in a show now. The array makes it two index scans whatever the statistics say, and
 -- ended bookings cost nothing.
@@ -55,7 +64,8 @@ $$;
 
 -- Cancelled shows with buyers who still have seats. A show without any is marked and never looked at again: a
 -- cancelled show sells nothing, so no buyer can appear in it later. Blocked seats stay.
-CREATE OR REPLACE FUNCTION cancelled_shows_with_buyers(p_max int) RETURNS SETOF bigint LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION cancelled_shows_with_buyers(p_max int) RETURNS SETOF bigint
+LANGUAGE sql SET enable_seqscan = off AS $$
     WITH cancelled AS (
           SELECT show_id,
                  EXISTS (SELECT FROM seat_holder WHERE seat_holder.show_id = sale.show_id) AS has_buyers
@@ -65,8 +75,7 @@ CREATE OR REPLACE FUNCTION cancelled_shows_with_buyers(p_max int) RETURNS SETOF 
            LIMIT p_max
     ), emptied AS (
         UPDATE sale SET emptied_at = now()
-          FROM cancelled
-         WHERE sale.show_id = cancelled.show_id AND NOT cancelled.has_buyers AND sale.cancelled
+         WHERE show_id = ANY (ARRAY(SELECT show_id FROM cancelled WHERE NOT has_buyers)) AND cancelled
     )
     SELECT show_id FROM cancelled WHERE has_buyers;
 $$;
@@ -120,9 +129,11 @@ DECLARE
     v_show   bigint[];
     v_number bigint[];
     v_kind   text[];
+    v_has_parties boolean;
 BEGIN
     WITH moved AS (
-        SELECT show_id, number, booking.state, booking.fence, booking.owner_id, ord
+        SELECT show_id, number, booking.state, booking.fence, booking.owner_id, ord,
+               booking.claim_id LIKE '%@%' AS has_party
           FROM unnest(p_show, p_number) WITH ORDINALITY AS a (show_id, number, ord)
           JOIN booking USING (show_id, number)
     ), audit AS (
@@ -132,8 +143,8 @@ BEGIN
       ORDER BY ord
     )
     SELECT array_agg(show_id ORDER BY ord), array_agg(number ORDER BY ord),
-           array_agg('booking.' || state ORDER BY ord)
-      INTO v_show, v_number, v_kind
+           array_agg('booking.' || state ORDER BY ord), bool_or(has_party)
+      INTO v_show, v_number, v_kind, v_has_parties
       FROM moved;
     PERFORM add_facts(v_show, v_number, v_kind);
     IF p_move = 'confirm' THEN
@@ -142,6 +153,13 @@ BEGIN
            FROM unnest(v_show, v_number) WITH ORDINALITY AS a (show_id, number, ord)
            JOIN booking USING (show_id, number),
                 unnest(booking.seats) WITH ORDINALITY AS s (seat, place);
+    END IF;
+    -- The last locks of all; here, so that no move can miss it.
+    IF v_has_parties AND p_move IN ('confirm', 'expire', 'cancel') THEN
+        IF p_move = 'confirm' THEN  -- the other moves have counted their owners down
+            PERFORM count_holds_down(v_show, v_number);
+        END IF;
+        PERFORM count_parties_down(v_show, v_number, p_move = 'expire');
     END IF;
 END $$;
 
@@ -154,29 +172,6 @@ CREATE OR REPLACE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RET
      WHERE taken_seat.show_id = gone.show_id
        AND taken_seat.seat = gone.seat
        AND taken_seat.number = gone.number;
-$$;
-
--- Subtracts seats from the counters of the bookings' owners: p_seats per booking, or all seats of each where
--- it is NULL. Counters are the last of all locks, taken in key order. A block does not count.
-CREATE OR REPLACE FUNCTION count_owners_down(p_show bigint[], p_number bigint[], p_seats int[] DEFAULT NULL)
-RETURNS void LANGUAGE sql AS $$
-    WITH gone AS (
-        SELECT booking.show_id, booking.owner_id,
-               sum(CASE WHEN p_seats IS NULL THEN cardinality(booking.seats) ELSE a.seats END)::int AS seats
-          FROM unnest(p_show, p_number, p_seats) AS a (show_id, number, seats)
-          JOIN booking USING (show_id, number)
-         WHERE booking.counts
-         GROUP BY 1, 2
-    ), locked AS (
-        SELECT owner_count.show_id, owner_count.owner_id, gone.seats
-          FROM owner_count JOIN gone USING (show_id, owner_id)
-         WHERE gone.seats > 0
-      ORDER BY owner_count.show_id, owner_count.owner_id
-           FOR UPDATE OF owner_count
-    )
-    UPDATE owner_count SET seats = owner_count.seats - locked.seats
-      FROM locked
-     WHERE owner_count.show_id = locked.show_id AND owner_count.owner_id = locked.owner_id;
 $$;
 
 -- Expired HELD bookings among these become EXPIRED. Rows that another transaction has locked are skipped:
@@ -205,7 +200,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM release_seats(v_show, v_number);
-    PERFORM count_owners_down(v_show, v_number);
+    PERFORM count_owners_down(v_show, v_number, p_lapsed => true);
     PERFORM record_moves(v_show, v_number, 'expire', NULL);
     RETURN QUERY
     SELECT booking.*
@@ -309,3 +304,18 @@ END $$;
 CREATE OR REPLACE FUNCTION mark_every_map_stale() RETURNS void LANGUAGE sql AS $$
     UPDATE sale SET map_stale = true, epoch = epoch + 1000, marked_at = now();
 $$;
+
+-- Closes the sales of shows that are not public any more, or opens them to their windows again. Maps must be
+-- rebuilt before Redis sells from them.
+CREATE OR REPLACE FUNCTION hide_sales(p_show bigint[], p_hidden boolean[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR UPDATE;
+    UPDATE sale
+       SET hidden = wanted.hidden, epoch = sale.epoch + 1, map_stale = true, marked_at = now()
+      FROM unnest(p_show, p_hidden) AS wanted (show_id, hidden)
+     WHERE sale.show_id = wanted.show_id;
+    PERFORM add_fact(show_id, NULL, 'show.changed',
+                     jsonb_build_object('opens_at', opens_at, 'closes_at', closes_at, 'revision', revision))
+       FROM sale WHERE show_id = ANY (p_show);
+END $$;

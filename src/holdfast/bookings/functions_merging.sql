@@ -32,6 +32,7 @@ BEGIN
     PERFORM freeze_booking_facts(p_show, p_to, jsonb_build_object(
         'seats', v_to.seats, 'prices_minor', v_to.prices_minor, 'amount_minor', v_to.amount_minor));
     UPDATE booking SET state = 'cancelled' WHERE show_id = p_show AND number = p_from;
+    PERFORM count_holds_down(ARRAY[p_show], ARRAY[p_from]);
     PERFORM record_moves(ARRAY[p_show], ARRAY[p_from], 'cancel', 0);
     UPDATE taken_seat SET number = p_to
      WHERE show_id = p_show AND seat = ANY (v_from.seats) AND number = p_from;
@@ -44,6 +45,7 @@ BEGIN
               FROM unnest(v_to.seats || v_from.seats, v_to.prices_minor || v_from.prices_minor)
                 AS a (seat, price)) AS joined
      WHERE show_id = p_show AND number = p_to;
+    PERFORM count_party_again(v_to, cardinality(v_from.seats));
     INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
     VALUES (p_show, p_to, 'merge', v_to.state, v_to.fence, v_to.owner_id);
     -- After the other one's booking.cancelled: a consumer that follows seats has them taken at the end.

@@ -2,7 +2,8 @@
 --
 -- Each request gets all its seats, or nothing of it is committed. Outcomes, one per request:
 --   held, confirmed (nothing to pay)  · same (this request id was answered before)
---   taken (details: who has the seats) · limit · closed · stale (the show has a newer revision) · unmarked
+--   taken (details: who has the seats) · closed · stale (the show has a newer revision) · unmarked
+--   limit (seats of the owner) · has_hold (a guest) · range_full · cooling (holds that ended unpaid)
 --   locked (the sale is locked by a rebuild or a change of the show: nothing was written, send it again)
 --
 -- A batch is for many shows, and none of them waits for the lock of another: a locked sale is skipped.
@@ -14,12 +15,16 @@
 DROP FUNCTION IF EXISTS open_holds(
     bigint[], bigint[], text[], bigint[], text[], text[], int[], bigint[], text[], text[], text[], bigint[],
     boolean);
+DROP FUNCTION IF EXISTS open_holds(
+    bigint[], bigint[], text[], bigint[], text[], text[], int[], bigint[], text[], text[], text[], bigint[],
+    boolean[], boolean);
 DROP FUNCTION IF EXISTS sale_verdict(sale, bigint, bigint, boolean);
 
 CREATE OR REPLACE FUNCTION open_holds(
     p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
     p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[],
-    p_amount bigint[], p_confirms_free boolean[], p_by_ledger boolean
+    p_amount bigint[], p_confirms_free boolean[], p_by_ledger boolean,
+    p_guest boolean[] DEFAULT NULL, p_limits hold_limits DEFAULT NULL
 ) RETURNS TABLE (outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamptz, details jsonb)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -33,6 +38,7 @@ DECLARE
     v_lapsed_number bigint[];
     v_details jsonb;
     v_lost    int[];
+    v_reason  text[];                -- of each of them
     v_easy    boolean;
 BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
@@ -101,18 +107,35 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- The limits: counters are the last of all locks, in key order. What lapsed above is subtracted first.
+    -- The limits: counters are the last of all locks, those of owners before those of parties, in key order.
+    -- What lapsed above is subtracted first.
     IF v_lapsed_show IS NOT NULL THEN
-        PERFORM count_owners_down(v_lapsed_show, v_lapsed_number);
-        PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
+        PERFORM count_owners_down(v_lapsed_show, v_lapsed_number, p_lapsed => true);
     END IF;
-    v_lost := count_owners_up(p_show, p_owner, v_number, p_seats, v_max);
+    SELECT array_agg(over.place), array_agg(over.reason) INTO v_lost, v_reason
+      FROM count_owners_up(p_show, p_owner, v_number, p_claim, p_seats, v_max, p_guest, p_limits) AS over;
     IF v_lost IS NOT NULL THEN
         PERFORM delete_openings(p_show, v_number, v_lost);
         FOR i IN 1 .. cardinality(v_lost) LOOP
-            v_outcome[v_lost[i]] := 'limit';
+            v_outcome[v_lost[i]] := v_reason[i];
             v_number[v_lost[i]] := NULL;
         END LOOP;
+    END IF;
+    IF v_lapsed_show IS NOT NULL THEN
+        PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
+    END IF;
+    IF array_to_string(p_claim, ' ') LIKE '%@%' THEN
+        SELECT array_agg(over.place), array_agg(over.reason) INTO v_lost, v_reason
+          FROM count_parties_up(p_show, v_number, p_claim, p_seats, p_limits) AS over;
+        IF v_lost IS NOT NULL THEN
+            PERFORM count_owners_down(array_agg(p_show[place]), array_agg(v_number[place]))
+               FROM unnest(v_lost) AS place;
+            PERFORM delete_openings(p_show, v_number, v_lost);
+            FOR i IN 1 .. cardinality(v_lost) LOOP
+                v_outcome[v_lost[i]] := v_reason[i];
+                v_number[v_lost[i]] := NULL;
+            END LOOP;
+        END IF;
     END IF;
 
     -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
@@ -138,7 +161,7 @@ END $$;
 CREATE OR REPLACE FUNCTION sale_verdict(
     p_sale sale, p_revision bigint, p_is_done boolean, p_by_ledger boolean
 ) RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled
+    SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled OR (p_sale).hidden
                   OR now() < (p_sale).opens_at - interval '500 ms'
                   OR now() >= (p_sale).closes_at + interval '500 ms' THEN 'closed'
                 WHEN (p_sale).revision <> p_revision THEN 'stale'
@@ -248,48 +271,3 @@ RETURNS void LANGUAGE sql AS $$
     )
     DELETE FROM booking USING lost WHERE booking.show_id = lost.show_id AND booking.number = lost.number;
 $$;
-
--- Adds the new seats to the counters of their owners. Returns the positions of requests over the limit: of an
--- owner with several requests in the batch the first ones that fit win.
-CREATE OR REPLACE FUNCTION count_owners_up(
-    p_show bigint[], p_owner bigint[], p_number bigint[], p_seats text[], p_max int[]
-) RETURNS int[] LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    v_count int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
-    v_over  int[];
-    v_lost  int[];
-BEGIN
-    WITH counted AS (
-        INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
-        SELECT show_id, owner_id, sum(seats)::int, max(seats_max)
-          FROM unnest(p_show, p_owner, p_number, v_count, p_max)
-            AS a (show_id, owner_id, number, seats, seats_max)
-         WHERE number IS NOT NULL
-      GROUP BY show_id, owner_id
-        HAVING sum(seats) <= max(seats_max)
-      ORDER BY show_id, owner_id
-            ON CONFLICT (show_id, owner_id) DO UPDATE
-           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
-         WHERE owner_count.seats + excluded.seats <= excluded.seats_max
-     RETURNING show_id, owner_id
-    )
-    SELECT array_agg(ord ORDER BY show_id, owner_id, ord) INTO v_over
-      FROM unnest(p_show, p_owner, p_number) WITH ORDINALITY AS a (show_id, owner_id, number, ord)
-     WHERE number IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM counted
-                        WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
-
-    FOR i IN 1 .. coalesce(cardinality(v_over), 0) LOOP  -- together they do not fit: try one by one
-        INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
-        SELECT p_show[v_over[i]], p_owner[v_over[i]], v_count[v_over[i]], p_max[v_over[i]]
-         WHERE v_count[v_over[i]] <= p_max[v_over[i]]
-            ON CONFLICT (show_id, owner_id) DO UPDATE
-           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
-         WHERE owner_count.seats + excluded.seats <= excluded.seats_max;
-        IF NOT FOUND THEN
-            v_lost := v_lost || v_over[i];
-        END IF;
-    END LOOP;
-    RETURN v_lost;
-END $$;

@@ -42,8 +42,9 @@ BEGIN
     WITH fit AS (
         SELECT booking.show_id, booking.number, booking.expires_at AS hold_ends_at, a.place
           FROM unnest(p_show, p_number, p_owner) WITH ORDINALITY AS a (show_id, number, owner_id, place)
-          JOIN booking USING (show_id, number, owner_id)
-         WHERE booking.state = 'held' AND booking.expires_at > now() AND booking.amount_minor > 0
+         CROSS JOIN LATERAL booking_by_key(a.show_id, a.number) AS booking
+         WHERE booking.owner_id = a.owner_id
+           AND booking.state = 'held' AND booking.expires_at > now() AND booking.amount_minor > 0
            AND NOT EXISTS (SELECT 1 FROM sale WHERE sale.show_id = booking.show_id AND sale.cancelled)
     ), moved AS (
         UPDATE booking
@@ -155,7 +156,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM release_seats(v_show, v_number);
-    PERFORM count_owners_down(v_show, v_number);
+    PERFORM count_owners_down(v_show, v_number, p_lapsed => true);
     PERFORM record_moves(v_show, v_number, 'expire', NULL);
     RETURN QUERY
     SELECT b.show_id, b.number, b.fence, cardinality(b.seats)
@@ -203,9 +204,11 @@ BEGIN
     )
     SELECT count(*) INTO v_got FROM got;
     IF v_got = cardinality(p_booking.seats) THEN
-        UPDATE owner_count SET seats = seats + v_got
-         WHERE show_id = p_booking.show_id AND owner_id = p_booking.owner_id AND seats + v_got <= seats_max;
+        UPDATE owner_count SET seats = seats + v_got, holds = holds + (p_booking.claim_id LIKE '%@%')::int
+         WHERE show_id = p_booking.show_id AND owner_id = p_booking.owner_id
+           AND seats + guest_seats + v_got <= seats_max;
         IF FOUND THEN
+            PERFORM count_party_again(p_booking, v_got);
             RETURN true;
         END IF;
     END IF;

@@ -31,6 +31,10 @@ BEGIN
          WHERE ctid = ANY (ARRAY(SELECT ctid FROM owner_count WHERE show_id = v_show LIMIT v_left));
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;
+        DELETE FROM party_count
+         WHERE ctid = ANY (ARRAY(SELECT ctid FROM party_count WHERE show_id = v_show LIMIT v_left));
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
         UPDATE sale
            SET archived_at = coalesce(archived_at, clock_timestamp()),
                purged_at = CASE WHEN v_left > 0 THEN now() END
@@ -48,12 +52,21 @@ BEGIN
     SELECT show_id, unnest(seats), number FROM booking
      WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed', 'blocked')
         ON CONFLICT DO NOTHING;
-    INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
-    SELECT show_id, owner_id, sum(cardinality(seats)), greatest(sum(cardinality(seats)), NEW.owner_seats_max)
+    INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
+    SELECT show_id, owner_id, sum(cardinality(seats)), greatest(sum(cardinality(seats)), NEW.owner_seats_max),
+           count(*) FILTER (WHERE state IN ('held', 'paying') AND claim_id LIKE '%@%')
       FROM booking
      WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed') AND counts
   GROUP BY show_id, owner_id
-        ON CONFLICT (show_id, owner_id) DO UPDATE SET seats = excluded.seats, seats_max = excluded.seats_max;
+        ON CONFLICT (show_id, owner_id) DO UPDATE
+       SET seats = excluded.seats, seats_max = excluded.seats_max, holds = excluded.holds;
+    INSERT INTO party_count (show_id, party, seats)
+    SELECT show_id, split_part(claim_id, '@', 2), sum(cardinality(seats))
+      FROM booking
+     WHERE show_id = NEW.show_id AND claim_id LIKE '%@%'
+       AND (state IN ('held', 'paying') OR state = 'confirmed' AND was_free(booking))
+  GROUP BY 1, 2
+        ON CONFLICT (show_id, party) DO UPDATE SET seats = excluded.seats;
     NEW.archived_at := NULL;
     NEW.purged_at := NULL;
     RETURN NEW;

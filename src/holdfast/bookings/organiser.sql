@@ -33,3 +33,11 @@ SELECT number FROM block_seats($1, $2, $3, $4);
 -- Blocks that are to be released so many hours before the start are, before the new one.
 UPDATE seat_block SET release_at = $2::timestamptz - hours_before * interval '1 h'
  WHERE show_id = $1 AND hours_before IS NOT NULL;
+
+-- name: is_sold
+-- Whether a show has bookings that are, were or may be paid for. The caller has locked the sale. A hold whose
+-- time has passed is not one of them.
+SELECT EXISTS (SELECT FROM booking
+                WHERE show_id = $1
+                  AND (state IN ('paying', 'confirmed', 'refunded', 'failed')
+                       OR state = 'held' AND expires_at > now()));

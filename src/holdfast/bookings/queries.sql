@@ -6,7 +6,8 @@ SELECT opened.*
        open_holds($1::text::bigint[], $2::text::bigint[], $3::text::text[], $4::text::bigint[],
                   $5::text::text[], $6::text::text[], $7::text::int[], $8::text::bigint[],
                   $9::text::text[], $10::text::text[], $11::text::text[], $12::text::bigint[],
-                  $13::text::boolean[], $14 AND lock_wait IS NOT NULL) AS opened;
+                  $13::text::boolean[], $14 AND lock_wait IS NOT NULL,
+                  $16::text::boolean[], $17::text::hold_limits) AS opened;
 
 -- name: confirm_free
 SELECT * FROM confirm_free($1, $2, $3);
@@ -58,6 +59,16 @@ WITH lapsed AS (
 SELECT expired.show_id, expired.number
   FROM lapsed, expire_lapsed(lapsed.shows, lapsed.numbers) AS expired;
 
+-- name: sweep_show
+-- The same for one show.
+WITH lapsed AS (
+    SELECT array_agg(show_id) AS shows, array_agg(number) AS numbers
+      FROM (SELECT show_id, number FROM booking
+             WHERE state = 'held' AND expires_at <= now() AND show_id = $1
+          ORDER BY expires_at LIMIT $2) AS oldest
+)
+SELECT count(*) FROM lapsed, expire_lapsed(lapsed.shows, lapsed.numbers);
+
 -- name: cancel
 -- The lock wait is limited as in open_holds.
 SELECT cancelled.*
@@ -104,7 +115,7 @@ UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now()
 
 -- name: lock_sale
 -- Against holds that are being opened, until the map is published.
-SELECT epoch, map_stale, revision, cancelled,
+SELECT epoch, map_stale, revision, cancelled OR hidden AS is_closed,
        floor(extract(epoch FROM opens_at - now()) * 1000)::bigint AS opens_in_ms,
        floor(extract(epoch FROM closes_at - now()) * 1000)::bigint AS closes_in_ms
   FROM sale
@@ -136,6 +147,23 @@ SELECT number, owner_id, claim_id, seats, state::text AS state, counts,
   FROM booking
  WHERE show_id = $1
    AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = $1));
+
+-- name: lapses
+-- Owners and parties whose holds ended unpaid lately: those that may be in a cool-down, a day at most. Found
+-- by an index that has only them.
+SELECT owner_id::text AS who, lapses,
+       (extract(epoch FROM now() - lapses_since) * 1000)::bigint AS first_ms_ago,
+       (extract(epoch FROM now() - lapsed_at) * 1000)::bigint AS last_ms_ago
+  FROM owner_count
+ WHERE show_id = $1 AND lapses > 0
+   AND lapsed_at > now() - interval '1 day'
+ UNION ALL
+SELECT '@' || party, lapses,
+       (extract(epoch FROM now() - lapses_since) * 1000)::bigint,
+       (extract(epoch FROM now() - lapsed_at) * 1000)::bigint
+  FROM party_count
+ WHERE show_id = $1 AND lapses > 0
+   AND lapsed_at > now() - interval '1 day';
 
 -- name: shows_with_moves
 -- Shows something happened in since then, after this one.

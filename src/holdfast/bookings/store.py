@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,7 +23,9 @@ from holdfast.bookings.booking import (
     Sale,
     SeatsLost,
 )
+from holdfast.bookings.encoding import encode_openings, remaining_ms
 from holdfast.bookings.errors import NoSuchBooking
+from holdfast.bookings.limits import HoldLimits
 from holdfast.claim import Claim
 from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher
@@ -39,13 +41,16 @@ STATES = {state.value: state for state in BookingState}
 LOCKED = OpeningRefused("locked")
 TRIES_MAX = 4  # of a block that met a deadlock or a hold; nothing of it was committed
 PARSED_AT_ONCE_MAX = 1000  # bookings: about four milliseconds
+DELETED = frozenset({"taken", "limit", "has_hold", "range_full", "cooling"})  # its row was there for a moment
+SWEPT_MAX = 500  # rows closed on behalf of a hold that does not fit
 BY_OWNER = 0  # the actor of a move that each booking's owner makes
 UNKNOWN_RETRY_S = 4.0  # how long to retry a batch whose answer was lost
 
 
 class Bookings:
-    def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
+    def __init__(self, postgres: Postgres, limits: HoldLimits, *, batch_max: int, waiting_max: int) -> None:
         self._postgres = postgres
+        self._limits = limits.to_row()
         self._look: Batcher[tuple[int, int], Booking | None] = Batcher(
             self.booking_many, batch_max=batch_max, waiting_max=waiting_max
         )
@@ -96,7 +101,7 @@ class Bookings:
             # Computed with the connection in hand: time spent waiting for one has used up the claim,
             # and a row that outlived its claim would refuse seats that Redis shows as free.
             left_ms = remaining_ms(openings, time.monotonic())
-            arguments = encode_openings(openings, left_ms, lock_wait_ms)
+            arguments = encode_openings(openings, left_ms, lock_wait_ms, self._limits)
             with fault_injection.fault_points("ledger.open"):
                 row = require_row(await connection.fetchrow(Q.open_holds, *arguments))
         for outcome, count in Counter(row["outcomes"]).items():
@@ -127,7 +132,12 @@ class Bookings:
                 return await self._load_first_answer(opening, epoch)
             case "taken":
                 return SeatsLost(rivals)
-            case "limit" | "closed" | "stale" | "unmarked" | "locked" as reason:
+            case "limit" | "has_hold" | "range_full" as reason:
+                # Rows whose time has passed still count until they are closed: close them, and try again.
+                if await self._postgres.fetchval(Q.sweep_show, opening.show_id, SWEPT_MAX):
+                    return (await self._open_by_show([opening], 0))[0]
+                return OpeningRefused(reason)
+            case "cooling" | "closed" | "stale" | "unmarked" | "locked" as reason:
                 return OpeningRefused(reason)
         raise AssertionError(f"open_holds returned {word}")
 
@@ -138,7 +148,7 @@ class Bookings:
         if row is None:
             # A duplicate of this request in the same batch came first and lost: nothing of it was stored.
             return (await self._open_by_show([opening], 0))[0]
-        booking = _parse_booking(row)
+        booking = msgspec.structs.replace(_parse_booking(row), is_replay=True)
         if row["has_lapsed"]:  # the sweep has not closed the row yet, but its seats are free
             booking = msgspec.structs.replace(booking, state=BookingState.EXPIRED)
         if booking.body_hash != opening.body_hash:
@@ -345,7 +355,7 @@ def _build_booking(
 def _losers_of_batch(openings: Sequence[Opening], words: Sequence[str]) -> set[str]:
     """Claims that lost in this same batch. They have no row: losing a seat to one is not a real conflict."""
     pairs = zip(openings, words, strict=True)
-    return {opening.claim_id for opening, word in pairs if word in ("taken", "limit")}
+    return {opening.claim_id for opening, word in pairs if word in DELETED}
 
 
 def _parse_rivals(details: str | None, losers: set[str]) -> dict[int, tuple[Rival, ...]]:
@@ -358,43 +368,3 @@ def _parse_rivals(details: str | None, losers: set[str]) -> dict[int, tuple[Riva
         rival = Rival(one["seat"], claim, BookingState(one["state"]), one["left_ms"])
         found[one["ord"]] = (*found.get(one["ord"], ()), rival)
     return found
-
-
-def remaining_ms(openings: Sequence[Opening], now_s: float) -> list[int]:
-    """Each row lives as long as its claim has left, not longer: the claim was made earlier."""
-    return [max(1, o.ttl_ms - int((now_s - o.claimed_at_s) * 1000)) for o in openings]
-
-
-def encode_openings(
-    openings: Sequence[Opening], left_ms: Sequence[int], lock_wait_ms: int = 0
-) -> list[object]:
-    """Arguments of open_holds: array literals as PostgreSQL writes them, cheaper than encoding lists."""
-    return [
-        _int_array([o.show_id for o in openings]),
-        _int_array([o.owner_id for o in openings]),
-        _text_array([o.request_id for o in openings]),
-        _int_array([o.body_hash for o in openings]),
-        _text_array([o.claim_id for o in openings]),
-        _text_array([o.note for o in openings]),
-        _int_array(left_ms),
-        _int_array([o.revision for o in openings]),
-        _text_array([o.currency for o in openings]),
-        _text_array([_int_array(o.seats) for o in openings]),
-        _text_array([_int_array(o.prices) for o in openings]),
-        _int_array([sum(o.prices) for o in openings]),
-        f"{{{','.join(['t' if o.confirms_free else 'f' for o in openings])}}}",
-        openings[0].ledger_only,
-        str(lock_wait_ms),
-    ]
-
-
-def _int_array(values: Iterable[int]) -> str:
-    return f"{{{','.join(map(str, values))}}}"
-
-
-def _text_array(values: Sequence[str]) -> str:
-    """Every element in quotes; a backslash and a quote are escaped, so no text ends its element early."""
-    joined = '","'.join(values)
-    if "\\" in joined or joined.count('"') != 2 * (len(values) - 1):
-        joined = '","'.join([value.replace("\\", "\\\\").replace('"', '\\"') for value in values])
-    return f'{{"{joined}"}}'

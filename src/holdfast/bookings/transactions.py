@@ -24,6 +24,11 @@ async def lock_sale(tx: Transaction, show_id: int) -> None:
     await tx.execute(ORGANISER.lock_sale, show_id)
 
 
+async def is_sold(tx: Transaction, show_id: int) -> bool:
+    """Whether a show has bookings that count. Only certain after lock_sale()."""
+    return bool(await tx.fetchval(ORGANISER.is_sold, show_id))
+
+
 async def seats_by_category(tx: Transaction, show_id: int, category_of: bytes) -> dict[tuple[int, str], int]:
     """(category, confirmed or blocked) -> seats."""
     rows = await tx.fetch(ORGANISER.seats_by_category, show_id, category_of)
@@ -61,6 +66,12 @@ async def bookings_on_map(tx: Transaction, show_id: int) -> AsyncIterator[list[L
     """Everything that has seats, a part at a time."""
     async for part in parse_live_bookings(await tx.fetch(Q.live_bookings, show_id)):
         yield part
+
+
+async def lapses_on_map(tx: Transaction, show_id: int) -> list[tuple[str, int, int, int]]:
+    """Owners and parties whose holds ended unpaid lately: who, how many, ms since the first and the last."""
+    rows = await tx.fetch(Q.lapses, show_id)
+    return [(row["who"], row["lapses"], row["first_ms_ago"], row["last_ms_ago"]) for row in rows]
 
 
 async def raise_epoch(tx: Transaction, show_id: int, epoch: int) -> None:

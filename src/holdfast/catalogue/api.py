@@ -137,7 +137,7 @@ async def get_show(request: Request) -> Response:
 
     async def load() -> ShowPage:
         row = await app.catalogue.show_detail(show_id)
-        show = await app.catalogue.show_on_sale(show_id)
+        show = await app.catalogue.public_show(show_id)
         event = await app.catalogue.event(row["event_id"])
         venue = build_venue_brief(await app.catalogue.venue(row["venue_id"]))
         counts = (await load_seat_counts(app, [show_id])).get(show_id)

@@ -133,6 +133,7 @@ class ShowOnSale:
     starts_at: datetime
     cancelled: bool
     title: str
+    hidden: bool = False  # a draft, unpublished or deleted: for those who have tickets, and its organiser
     moving: Mapping[str, NextPrice | None] = field(
         default_factory=dict
     )  # categories whose price follows rules

@@ -15,7 +15,8 @@ SELECT show.id AS show_id, show.event_id, show.hall_id, hall.venue_id, venue.cit
        hall.name AS hall, venue.name AS venue, city.slug AS city, city.timezone,
        show.starts_at, show.ends_at, show.opens_at, show.closes_at,
        (show.starts_at AT TIME ZONE city.timezone)::date AS local_date,
-       show.currency, show.cancelled, show.layout_hash, layout.seats,
+       show.currency, show.cancelled, show.published, show.hidden, show.deleted_at,
+       show.layout_hash, layout.seats,
        show.hold_ttl_s, show.owner_seats_max, show.order_seats_max, show.orphan_rule, show.revision,
        (SELECT min(price.price_minor) FROM price WHERE price.show_id = show.id) AS from_price_minor,
        terms.fee_minor, terms.fee_bp, terms.tax_bp, terms.refund_policy, terms.card_seats_max

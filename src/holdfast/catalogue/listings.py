@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.catalogue.errors import NoSuchVenue
 from holdfast.catalogue.responses import (
     Counts,
     EventCard,
@@ -51,6 +52,8 @@ async def load_event_page(app: "App", event_id: int) -> EventPage:
 async def load_venue_page(app: "App", venue_id: int) -> VenuePage:
     """One venue: where it is, its halls, and its upcoming shows."""
     venue = await app.catalogue.venue(venue_id)
+    if not venue["published"]:
+        raise NoSuchVenue(venue_id=venue_id)
     rows = await app.catalogue.shows_of_venue(venue_id)
     columns = ("id", "city", "timezone", "name", "address", "postal_code", "lat", "lon")
     return VenuePage(

@@ -8,6 +8,7 @@
     JOIN venue ON venue.id = hall.venue_id
     JOIN city ON city.id = venue.city_id
    WHERE NOT show.cancelled
+     AND NOT show.hidden
      AND show.starts_at > now()
      AND ($1::text IS NULL OR city.slug = $1)
 GROUP BY show.event_id

@@ -15,7 +15,8 @@ SELECT slug
                  JOIN show ON show.hall_id = hall.id
                 WHERE venue.city_id = city.id
                   AND show.starts_at > now()
-                  AND NOT show.cancelled);
+                  AND NOT show.cancelled
+                  AND NOT show.hidden);
 
 -- name: events_playing
 -- Ids of the events that have a show in a city ($1, null: any) on its local date ($2, null: from now on).
@@ -23,6 +24,7 @@ SELECT slug
   SELECT event_id
     FROM show_detail
    WHERE NOT cancelled
+     AND NOT hidden
      AND ($1::text IS NULL OR city = $1)
      AND ($3::text IS NULL OR kind = $3)
      AND CASE WHEN $2::date IS NULL THEN ends_at > now() ELSE local_date = $2 END
@@ -37,6 +39,7 @@ WITH playing AS (
   SELECT show_id, row_number() OVER soonest AS place, count(*) OVER (PARTITION BY event_id) AS shows_total
     FROM show_detail
    WHERE NOT cancelled
+     AND NOT hidden
      AND event_id = ANY ($3::bigint[])
      AND ($1::text IS NULL OR city = $1)
      AND CASE WHEN $2::date IS NULL THEN ends_at > now() ELSE local_date = $2 END
@@ -52,7 +55,8 @@ ORDER BY show_detail.starts_at, show_detail.show_id;
 SELECT id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster,
        poster_alt, people, featured, refund_policy
   FROM event
- WHERE id = ANY ($1::bigint[]);
+ WHERE id = ANY ($1::bigint[])
+   AND published;
 
 -- name: poster_image
 SELECT image
@@ -66,6 +70,7 @@ SELECT image
     JOIN show ON show.event_id = event.id
    WHERE event.featured
      AND NOT show.cancelled
+     AND NOT show.hidden
      AND show.closes_at > now()
 GROUP BY event.id
 ORDER BY min(show.starts_at), event.id
@@ -79,6 +84,7 @@ ORDER BY min(show.starts_at), event.id
     JOIN venue ON venue.id = hall.venue_id
     JOIN city ON city.id = venue.city_id
    WHERE NOT show.cancelled
+     AND NOT show.hidden
      AND show.opens_at <= now()
      AND show.closes_at > now()
      AND ($2::text IS NULL OR city.slug = $2)
@@ -90,6 +96,7 @@ ORDER BY show.starts_at, show.id
   SELECT show_detail.*, count(*) OVER () AS shows_total
     FROM show_detail
    WHERE event_id = $1
+     AND NOT hidden
      AND ends_at > now()
 ORDER BY starts_at, show_id
    LIMIT $2;
@@ -98,6 +105,7 @@ ORDER BY starts_at, show_id
   SELECT show_detail.*, count(*) OVER () AS shows_total
     FROM show_detail
    WHERE venue_id = $1
+     AND NOT hidden
      AND ends_at > now()
      AND NOT cancelled
 ORDER BY starts_at, show_id
@@ -108,9 +116,14 @@ SELECT *
   FROM show_detail
  WHERE show_id = $1;
 
+-- name: timezones
+SELECT show_id, timezone
+  FROM show_detail
+ WHERE show_id = ANY ($1::bigint[]);
+
 -- name: venue_by_id
 SELECT venue.id, venue.city_id, city.slug AS city, city.timezone, venue.name, venue.address,
-       venue.postal_code, venue.lat, venue.lon
+       venue.postal_code, venue.lat, venue.lon, venue.published
   FROM venue
   JOIN city ON city.id = venue.city_id
  WHERE venue.id = $1;
@@ -120,13 +133,14 @@ SELECT venue.id, venue.city_id, city.slug AS city, city.timezone, venue.name, ve
     FROM hall
     JOIN layout ON layout.hash = hall.layout_hash
    WHERE hall.venue_id = $1
+     AND hall.deleted_at IS NULL
 ORDER BY hall.name;
 
 -- name: show_on_sale
 -- The show for the hold path; prices are two arrays in the same order.
 SELECT show.revision, show.layout_hash, show.currency, show.hold_ttl_s, show.owner_seats_max,
        show.order_seats_max, show.orphan_rule, show.opens_at, show.closes_at, show.starts_at, show.cancelled,
-       event.title, plan.coming,
+       show.hidden, event.title, plan.coming,
        terms.fee_minor, terms.fee_bp, terms.tax_bp, terms.refund_policy, terms.card_seats_max,
        array(SELECT category FROM price WHERE show_id = show.id ORDER BY category) AS categories,
        array(SELECT price_minor FROM price WHERE show_id = show.id ORDER BY category) AS prices
@@ -159,4 +173,5 @@ SELECT true
   FROM show
   JOIN event ON event.id = show.event_id
  WHERE show.id = $1
+   AND show.deleted_at IS NULL
    AND ($2::bigint IS NULL OR event.organiser_id = $2);

@@ -8,7 +8,7 @@
 While PostgreSQL is unreachable, every cache returns stale values, so that browsing goes on (R4).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from datetime import date
 from functools import partial
@@ -64,6 +64,13 @@ class Catalogue:
     async def show_on_sale(self, show_id: int) -> ShowOnSale:
         """The show for the hold path, at most 2 s old."""
         if (show := await fresh_or_stale(self._shows, show_id)) is None:
+            raise NoSuchShow(show_id=show_id)
+        return show
+
+    async def public_show(self, show_id: int) -> ShowOnSale:
+        """The show, unless it is hidden: for visitors who need not have a ticket."""
+        show = await self.show_on_sale(show_id)
+        if show.hidden:
             raise NoSuchShow(show_id=show_id)
         return show
 
@@ -176,6 +183,11 @@ class Catalogue:
         if row := await self._postgres.fetchrow(Q.show_detail, show_id):
             return row
         raise NoSuchShow(show_id=show_id)
+
+    async def timezones(self, show_ids: Collection[int]) -> dict[int, str]:
+        """In which each of these shows takes place."""
+        rows = await self._postgres.fetch(Q.timezones, list(show_ids))
+        return {row["show_id"]: row["timezone"] for row in rows}
 
     async def _load_show(self, show_id: int) -> ShowOnSale | None:
         """None is cached too: requests for unknown shows cost the ledger at most one query per second."""

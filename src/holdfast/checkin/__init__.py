@@ -6,11 +6,10 @@ upload.py      records scans decided offline   passes.py    which device may sca
 """
 
 from holdfast.checkin.offline import BadPack, OfflineGate, open_pack
-from holdfast.checkin.passes import PackPage, SignedInDevice
+from holdfast.checkin.passes import NewPass, PackPage, PassPage, SignedInDevice
 from holdfast.checkin.scan import (
     OPENING_VERDICTS,
     SCANS_MAX,
-    CheckInPage,
     CountPage,
     FoundPage,
     FoundTicket,
@@ -19,6 +18,7 @@ from holdfast.checkin.scan import (
     UploadPage,
     Verdict,
     Way,
+    describe_verdict,
 )
 from holdfast.checkin.store import CheckInStore
 
@@ -26,18 +26,20 @@ __all__ = [
     "OPENING_VERDICTS",
     "SCANS_MAX",
     "BadPack",
-    "CheckInPage",
     "CheckInStore",
     "CountPage",
     "FoundPage",
     "FoundTicket",
+    "NewPass",
     "OfflineGate",
     "OfflineScan",
     "PackPage",
+    "PassPage",
     "ShowCount",
     "SignedInDevice",
     "UploadPage",
     "Verdict",
     "Way",
+    "describe_verdict",
     "open_pack",
 ]

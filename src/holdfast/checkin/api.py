@@ -44,13 +44,14 @@ from holdfast.checkin.scan import (
 from holdfast.checkin.store import CheckIn, CheckInStore
 from holdfast.errors import Invalid
 from holdfast.tickets import NoSuchTicket
+from holdfast.web.audiences import Audience
 from holdfast.web.caller import Role
 from holdfast.web.responses import answer, query, read, read_off_loop
 from holdfast.web.routing import RouteTable, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
 UPLOAD_BYTES_MAX = 512 * 1024
-routes = RouteTable(tag="gate")
+routes = RouteTable(tag="gate", audience=Audience.ORGANISERS)
 
 
 class SearchQuery(Struct, forbid_unknown_fields=True, frozen=True):
@@ -88,10 +89,12 @@ async def log_in_gate(request: Request) -> Response:
     role=Role.GATE,
 )
 async def register_gate_device(request: Request) -> Response:
-    """Register the device of a gate account. Packs are encrypted for it."""
+    """Register the device of a person with passes. Packs are encrypted for it."""
     body = read(DeviceBody, await request.body())
-    standby = await _gate(request).standby(get_caller(request).account_id)
-    await _passes(request).bind_device(standby.pass_id, parse_device_key(body.device_key))
+    account_id = get_caller(request).account_id
+    await _gate(request).standby(account_id)
+    await _passes(request).bind_device(account_id, parse_device_key(body.device_key))
+    standby = await _gate(request).standby(account_id)
     return answer(200, DeviceBound(standby.pass_id, await _keys(request)), NO_STORE)
 
 

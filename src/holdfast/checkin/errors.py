@@ -6,7 +6,7 @@
     ├── DeviceTaken         409  the pass belongs to another device
     ├── NoDevice            409  packs are sealed for a device, and this pass has none yet
     ├── NoSuchPass          404  also for another organiser's
-    ├── NotAGateAccount     422  a pass for a person needs an account of the role gate
+    ├── NotAGateAccount     422  a pass for a person needs a member with the right `door`
     ├── NothingToUndo       409  not the last thing that happened with the ticket, or too long ago
     ├── ScanIdUsed          409  the device has used this scan_id for something else
     └── SearchMax           429  too many searches by name in a minute
@@ -60,12 +60,13 @@ class NoSuchPass(Refusal):
 
 
 class NotAGateAccount(Refusal):
-    """No account with the role gate has this address.
+    """No member of the organisation who has the right `door` has this address.
 
-    Leave `email` out to get a code that a device signs in with.
+    Invite the person to the organisation with that right; when they have accepted, they can have a pass. Or
+    leave `email` out to get a code that a device signs in with.
     """
 
-    code, status, title = "not_a_gate_account", 422, "Not an account of the gate"
+    code, status, title = "not_a_gate_account", 422, "Not a member who works at the door"
 
 
 class NothingToUndo(Refusal):

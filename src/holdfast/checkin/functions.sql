@@ -1,7 +1,20 @@
 -- checkin/functions.sql: scans at a gate that is online, and taking them back. Uploads are in upload.py.
--- needs: tickets, outbox
+-- needs: tickets, outbox, organisations
 
-DROP VIEW IF EXISTS gate_scan CASCADE;
+DROP VIEW IF EXISTS gate_scan, good_pass CASCADE;
+
+-- Passes that were not revoked. A pass with a code was accepted by the device that signed in with it. A pass
+-- of a person counts while they are a member of the organisation with the right to work at its door: they
+-- have accepted that themselves, and lose it with the membership.
+CREATE VIEW good_pass AS
+SELECT gate_pass.*
+  FROM gate_pass
+ WHERE revoked_at IS NULL
+   AND (code_hash IS NOT NULL
+        OR EXISTS (SELECT FROM organisation_member AS member
+                    WHERE member.organisation_id = gate_pass.organiser_id
+                      AND member.account_id = gate_pass.account_id
+                      AND member.rights && '{door,owner}'));
 
 -- Every scan that moved a visitor, for reports: one that the gate took back does not count.
 CREATE VIEW gate_scan AS
@@ -27,16 +40,15 @@ CREATE OR REPLACE TRIGGER check_ins_stay BEFORE UPDATE OR DELETE ON check_in
 CREATE OR REPLACE FUNCTION pass_now(p_account bigint, p_show bigint, p_grace interval DEFAULT '0')
 RETURNS TABLE (pass_id bigint, gate text, covers boolean, any_show bigint, starts_at timestamptz)
 LANGUAGE sql STABLE AS $$
-    SELECT gate_pass.id, gate_pass.gate, covered.show_id IS NOT NULL,
-           (SELECT min(s.show_id) FROM gate_pass_show AS s WHERE s.pass_id = gate_pass.id),
-           gate_pass.starts_at
-      FROM gate_pass
-      LEFT JOIN gate_pass_show AS covered ON covered.pass_id = gate_pass.id AND covered.show_id = p_show
-     WHERE gate_pass.account_id = p_account
-       AND gate_pass.revoked_at IS NULL
-       AND gate_pass.starts_at <= now()
-       AND gate_pass.ends_at + p_grace > now()
-  ORDER BY covered.show_id IS NULL, gate_pass.id DESC
+    SELECT pass.id, pass.gate, covered.show_id IS NOT NULL,
+           (SELECT min(s.show_id) FROM gate_pass_show AS s WHERE s.pass_id = pass.id),
+           pass.starts_at
+      FROM good_pass AS pass
+      LEFT JOIN gate_pass_show AS covered ON covered.pass_id = pass.id AND covered.show_id = p_show
+     WHERE pass.account_id = p_account
+       AND pass.starts_at <= now()
+       AND pass.ends_at + p_grace > now()
+  ORDER BY covered.show_id IS NULL, pass.id DESC
      LIMIT 1;
 $$;
 

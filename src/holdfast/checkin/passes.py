@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from base64 import b32encode, b64decode
 from binascii import Error
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from holdfast.checkin.scan import Moment, to_utc
 from holdfast.engines.postgres import Postgres, Queries, require_row
 from holdfast.errors import Invalid
 from holdfast.tickets import Codes
+from holdfast.web.audit_log import AuditEntry, record
 from holdfast.web.caller import Caller, Role
 
 SHOWS_MAX = 20  # of one pass: a cinema's evening
@@ -26,6 +27,8 @@ ONE_LINE = r"^[^\x00-\x1f\x7f]*$(?!\n)"
 
 ShowId = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 GateName = Annotated[str, Meta(min_length=1, max_length=60, pattern=ONE_LINE, examples=["North"])]
+PASSES_LISTED_MAX = 200
+LAST_ID = 2**63 - 1
 DeviceName = Annotated[
     str, Meta(min_length=1, max_length=120, pattern=r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$(?!\n)")
 ]
@@ -39,7 +42,7 @@ class NewPass(Struct, forbid_unknown_fields=True, frozen=True):
     starts_at: Moment | None = None  # default: six hours before the first of the shows
     ends_at: Moment | None = None  # default: two hours after the last
     email: Annotated[str, Meta(min_length=3, max_length=254)] | None = (
-        None  # of an account with the role gate
+        None  # of a member with the right `door`
     )
 
 
@@ -62,10 +65,13 @@ class CreatedPass(Struct, frozen=True):
 
 class PassList(Struct, frozen=True):
     passes: list[PassPage]
+    next: int | None  # ask for `before` this to go on; null: that was all
 
 
 class PassesQuery(Struct, forbid_unknown_fields=True, frozen=True):
     show: ShowId | None = None
+    before: Annotated[int, Meta(ge=1, le=LAST_ID)] = LAST_ID  # `next` of the page before
+    size: Annotated[int, Meta(ge=1, le=PASSES_LISTED_MAX)] = PASSES_LISTED_MAX
 
 
 class SignInBody(Struct, forbid_unknown_fields=True, frozen=True):
@@ -132,7 +138,6 @@ Q = Queries("holdfast.checkin", "passes")
 
 EARLY, LATE = timedelta(hours=6), timedelta(hours=2)  # doors open before the show, and close after it
 PASS_LIFE_MAX = timedelta(days=7)
-PASSES_LISTED_MAX = 200
 CODE_BYTES = 20
 
 
@@ -158,12 +163,13 @@ class Passes:
         ends_at = to_utc(new.ends_at or times["ends_at"] + LATE)
         _check_window(starts_at, ends_at)
         code = None if new.email is not None else b32encode(secrets.token_bytes(CODE_BYTES)).decode()
-        account_id = await self._account(new)
+        owner_id = organiser_id or times["organiser_id"]
+        account_id = await self._account(new, owner_id)
         async with self._postgres.transaction() as tx:
             pass_id = await tx.fetchval(
                 Q.add_pass,
                 account_id,
-                organiser_id,
+                owner_id,
                 new.gate,
                 new.name,
                 _digest(code) if code else None,
@@ -171,22 +177,38 @@ class Passes:
                 ends_at,
             )
             await tx.execute(Q.add_shows, pass_id, sorted(set(new.shows)))
+            entry = _entry("gate_pass.created", pass_id, new.gate, new.shows[0])
+            given = {"gate": new.gate, "shows": new.shows, "starts_at": starts_at, "ends_at": ends_at}
+            personal = {"name": new.name, "email": new.email}
+            await record(tx, replace(entry, after=given, personal=personal, person_id=account_id))
         return await self.find(pass_id, organiser_id), code
 
     async def find(self, pass_id: int, organiser_id: int | None) -> PassPage:
-        rows = await self._postgres.fetch(Q.passes, organiser_id, None, pass_id, 1)
+        rows = await self._postgres.fetch(Q.passes, organiser_id, None, pass_id, LAST_ID, 1)
         if not rows:
             raise NoSuchPass
         return _page(rows[0])
 
-    async def of(self, organiser_id: int | None, show_id: int | None) -> list[PassPage]:
-        rows = await self._postgres.fetch(Q.passes, organiser_id, show_id, None, PASSES_LISTED_MAX)
-        return [_page(row) for row in rows]
+    async def of(
+        self,
+        organiser_id: int | None,
+        show_id: int | None,
+        before: int = LAST_ID,
+        size: int = PASSES_LISTED_MAX,
+    ) -> PassList:
+        """Newest first."""
+        rows = await self._postgres.fetch(Q.passes, organiser_id, show_id, None, before, size + 1)
+        found = [_page(row) for row in rows[:size]]
+        return PassList(found, found[-1].pass_id if len(rows) > size else None)
 
     async def revoke(self, pass_id: int, organiser_id: int | None) -> PassPage:
         """Takes effect at once in every process: each scan checks its pass."""
-        if await self._postgres.fetchval(Q.revoke, pass_id, organiser_id) is None:
-            raise NoSuchPass
+        before = await self.find(pass_id, organiser_id)
+        async with self._postgres.transaction() as tx:
+            if await tx.fetchval(Q.revoke, pass_id, organiser_id) is None:
+                raise NoSuchPass
+            if before.revoked_at is None:
+                await record(tx, _entry("gate_pass.revoked", pass_id, before.gate, before.shows[0]))
         return await self.find(pass_id, organiser_id)
 
     async def sign_in(self, code: str, device_key: bytes) -> SignedInPass:
@@ -197,20 +219,29 @@ class Passes:
         caller = Caller(row["account_id"], Role.GATE, session_id=0)
         return SignedInPass(row["id"], self._accounts.access_token(caller))
 
-    async def bind_device(self, pass_id: int, device_key: bytes) -> None:
-        if await self._postgres.fetchval(Q.bind_device, pass_id, device_key) is None:
+    async def bind_device(self, account_id: int, device_key: bytes) -> None:
+        """Every pass of a person that has no device yet: they may have some of several organisations."""
+        if not await self._postgres.fetch(Q.bind_device, account_id, device_key):
             raise DeviceTaken
 
-    async def _account(self, new: NewPass) -> int:
-        """Of the person, or one of the device's own, which has no password."""
+    async def _account(self, new: NewPass, organisation_id: int | None) -> int:
+        """Of the person, or one of the device's own, which has no password.
+
+        A person must be a member who may work at the door: they have accepted an invitation to that.
+        """
         if new.email is not None:
-            known = await self._postgres.fetchval(Q.gate_account, normal_email(new.email))
+            email = normal_email(new.email)
+            known = await self._postgres.fetchval(Q.door_member, organisation_id, email)
             if known is None:
                 raise NotAGateAccount
             return int(known)
         email = f"{secrets.token_hex(12)}@gate.invalid"
         (account_id,) = await self._accounts.add_many([NewAccount(email, new.name, Role.GATE)])
         return account_id
+
+
+def _entry(action: str, pass_id: int, gate: str, show_id: int) -> AuditEntry:
+    return AuditEntry(action=action, subject=("gate_pass", pass_id), name=gate, show_id=show_id)
 
 
 def _check_window(starts_at: datetime, ends_at: datetime) -> None:

@@ -1,12 +1,18 @@
 -- Passes of devices and people at the door.
 
--- name: gate_account
-SELECT id FROM account_profile WHERE email = $1 AND role = 'gate';
+-- name: door_member
+-- Looks at members only: what it returns says nothing about other accounts.
+SELECT account.id
+  FROM organisation_member AS member
+  JOIN account_profile AS account ON account.id = member.account_id
+ WHERE member.organisation_id = $1 AND account.email = $2 AND member.rights && '{door,owner}';
 
 -- name: show_times
-SELECT count(*) AS known, min(starts_at) AS starts_at, max(ends_at) AS ends_at
+SELECT count(*) AS known, min(starts_at) AS starts_at, max(ends_at) AS ends_at,
+       CASE WHEN count(DISTINCT organiser_id) = 1 THEN min(organiser_id) END AS organiser_id
   FROM show_detail
  WHERE show_id = ANY ($1)
+   AND deleted_at IS NULL
    AND ($2::bigint IS NULL OR organiser_id = $2);
 
 -- name: add_pass
@@ -25,8 +31,9 @@ SELECT gate_pass.*, array(SELECT show_id FROM gate_pass_show WHERE pass_id = gat
    AND ($2::bigint IS NULL
         OR EXISTS (SELECT FROM gate_pass_show WHERE pass_id = gate_pass.id AND show_id = $2))
    AND ($3::bigint IS NULL OR gate_pass.id = $3)
+   AND gate_pass.id < $4
  ORDER BY gate_pass.id DESC
- LIMIT $4;
+ LIMIT $5;
 
 -- name: revoke
 -- A pass that was revoked keeps its first time.
@@ -50,7 +57,8 @@ SELECT EXISTS (
 );
 
 -- name: bind_device
--- The first device to come has the pass. No row: another one has.
-UPDATE gate_pass SET device_key = coalesce(device_key, $2)
- WHERE id = $1 AND (device_key IS NULL OR device_key = $2)
+-- The first device to come has every pass that the account has now. No row: another one has them.
+UPDATE gate_pass SET device_key = $2
+ WHERE id IN (SELECT id FROM good_pass WHERE account_id = $1 AND starts_at <= now() AND ends_at > now())
+   AND (device_key IS NULL OR device_key = $2)
 RETURNING id;

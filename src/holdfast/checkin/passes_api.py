@@ -19,13 +19,13 @@ from holdfast.checkin.passes import (
 )
 from holdfast.checkin.scan import ShowCount
 from holdfast.tickets import EntryPolicy, svg_url
-from holdfast.web.caller import Role
+from holdfast.web.caller import Right, Role
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_scope
 
 PASSES = "/admin/gate-passes"
 DOOR = "/admin/shows/{show:int}/door"
-routes = RouteTable(tag="admin", role=Role.ORGANISER)
+routes = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.DOOR)
 
 
 @routes.post(
@@ -38,8 +38,8 @@ async def create_gate_pass(request: Request) -> Response:
     """Let a device ask at the door.
 
     For these shows, at one gate, until the pass ends. The device signs in with `code`, which is shown only
-    this once (show it as a QR); the first device to do so has the pass. With `email`, the account with that
-    address and the role gate has it instead.
+    this once (show it as a QR); the first device to do so has the pass. With `email`, the member with that
+    address has it instead; they need the right `door`, and lose the pass with it.
     """
     new = read(NewPass, await request.body())
     made, code = await _passes(request).make(_organiser_id(request), new)
@@ -50,8 +50,9 @@ async def create_gate_pass(request: Request) -> Response:
 @routes.get(PASSES, query=PassesQuery, answers={200: PassList})
 async def list_gate_passes(request: Request) -> Response:
     """Your passes, newest first; `show` filters by show."""
-    parameters = query(PassesQuery, request)
-    return answer(200, PassList(await _passes(request).of(_organiser_id(request), parameters.show)))
+    wanted = query(PassesQuery, request)
+    found = await _passes(request).of(_organiser_id(request), wanted.show, wanted.before, wanted.size)
+    return answer(200, found)
 
 
 @routes.delete(PASSES + "/{pass:int}", answers={200: PassPage}, refusals=(NoSuchPass,))
@@ -113,8 +114,7 @@ def _passes(request: Request) -> Passes:
 
 
 def _organiser_id(request: Request) -> int | None:
-    caller = get_caller(request)
-    return None if caller.role is Role.ADMIN else caller.account_id
+    return get_scope(request).organiser_id
 
 
 async def _own_show(request: Request):  # type: ignore[no-untyped-def]

@@ -8,16 +8,15 @@ SELECT checked.*, checked.verdict = 'void' AND is_ticket_suspended($4, $5) AS is
 SELECT * FROM undo_check_in($1, $2, $3, $4, make_interval(secs => $5));
 
 -- name: shows_of_pass
--- The shows this account may ask about now; the newest pass names the gate. No row: no pass.
-SELECT gate_pass.id AS pass_id, gate_pass.gate, gate_pass.device_key, gate_pass.ends_at,
-       gate_pass_show.show_id
-  FROM gate_pass
-  JOIN gate_pass_show ON gate_pass_show.pass_id = gate_pass.id
- WHERE gate_pass.account_id = $1
-   AND gate_pass.revoked_at IS NULL
-   AND gate_pass.starts_at <= now()
-   AND gate_pass.ends_at > now()
- ORDER BY gate_pass.id DESC, gate_pass_show.show_id;
+-- The shows this account may ask about now. The newest pass with a device names the gate, so that another
+-- pass, which has no device yet, does not stop the device from fetching its pack. No row: no pass.
+SELECT pass.id AS pass_id, pass.gate, pass.device_key, pass.ends_at, gate_pass_show.show_id
+  FROM good_pass AS pass
+  JOIN gate_pass_show ON gate_pass_show.pass_id = pass.id
+ WHERE pass.account_id = $1
+   AND pass.starts_at <= now()
+   AND pass.ends_at > now()
+ ORDER BY pass.device_key IS NULL, pass.id DESC, gate_pass_show.show_id;
 
 -- name: count_tickets
 SELECT show_id, count(*) FILTER (WHERE voided_at IS NULL)::int AS tickets,
@@ -105,6 +104,6 @@ SELECT issued_ticket.serial, edition, binding, seat, voided_at IS NOT NULL AS is
 SELECT oldest_ticket_key($1);
 
 -- name: may_upload
-SELECT EXISTS (SELECT FROM gate_pass
-                WHERE account_id = $1 AND revoked_at IS NULL AND starts_at <= now()
+SELECT EXISTS (SELECT FROM good_pass
+                WHERE account_id = $1 AND starts_at <= now()
                   AND ends_at + make_interval(secs => $2) > now());

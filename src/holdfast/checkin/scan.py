@@ -47,8 +47,8 @@ VERDICT_TEXTS = {
     Verdict.REVOKED_CODE: "Replaced by a new code: open the ticket again",
     Verdict.UNDONE: "Undone",
 }
-# Of a void ticket that was not given back: its payment is disputed. Not a verdict of its own: a scanner that
-# does not know a reason takes the answer for none, and lets its pack decide.
+# Of a void ticket that was not given back: its payment is disputed. Not a verdict of its own: scanners of the
+# first release take an answer with a reason that they do not know for none, and let their pack decide.
 SUSPENDED_TEXT = "Suspended, the payment is disputed: do not let in, send to the box office"
 OPENING_VERDICTS = (Verdict.ADMITTED, Verdict.LEFT)
 

@@ -7,6 +7,7 @@
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id, epoch, units, opens in ms, closes in ms, keep for ms,
 --         msgpack of {{claim, left_ms}, …}, msgpack of {owner, units, …},
+--         msgpack of {{owner or @party, lapses, ms since the first, ms since the last}, …},
 --         then field, value, … to store in meta
 --
 -- Returns 1, or 0 if the map has this epoch or a later one: another process was faster.
@@ -35,8 +36,14 @@ for _, one in ipairs(cmsgpack.unpack(ARGV[7])) do
 end
 write("ZADD", KEYS[2], ends)
 write("HSET", KEYS[3], cmsgpack.unpack(ARGV[8]))
+local lapses = {}
+for _, one in ipairs(cmsgpack.unpack(ARGV[9])) do
+  lapses[#lapses + 1] = "-" .. one[1]
+  lapses[#lapses + 1] = string.format("%d:%.0f:%.0f", one[2], now_ms - one[3], now_ms - one[4])
+end
+write("HSET", KEYS[3], lapses)
 redis.call("HSET", KEYS[4], "epoch", ARGV[2], "n", 0, "run_id", ARGV[1],
-  "opens", now_ms + tonumber(ARGV[4]), "closes", now_ms + tonumber(ARGV[5]), unpack(ARGV, 9))
+  "opens", now_ms + tonumber(ARGV[4]), "closes", now_ms + tonumber(ARGV[5]), unpack(ARGV, 10))
 -- The first version of an epoch has no changes before it: viewers that are behind take a snapshot.
 redis.call("XADD", KEYS[5], string.format("%.0f-0", epoch * 1000000000), "c", "")
 -- A placeholder: Redis deletes a key that becomes empty, and with it the time at which the key expires.

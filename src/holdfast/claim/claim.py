@@ -3,6 +3,9 @@
 A claim is N units of a pool that belong to one owner for a time. The durable store then commits it, or it is
 released. A claim names itself in full (id, owner, units), so that a late process can only free what is still
 its own: that, and the number the durable store gave it, are the fence.
+
+An id may end in "@party". Live claims are then counted for the party, too, so that a limit can be set for
+many owners together: parties.lua.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +19,11 @@ class Claim(Struct, frozen=True, gc=False):
     claim_id: str
     owner: int
     units: tuple[int, ...]
+
+    @property
+    def party(self) -> str:
+        """Empty: it counts for its owner alone."""
+        return self.claim_id.partition("@")[2]
 
     def __str__(self) -> str:
         """The form in which Redis stores it."""
@@ -78,13 +86,14 @@ class MapMissing(Struct, frozen=True, gc=False):
 ClaimOutcome = Claimed | UnitsTaken | LimitReached | NotEnoughUnits | PoolClosed | MapMissing
 
 # release   the claim's units are free again, if the claim still exists
+# lapse     the same, and it counts as a claim that ended unused
 # commit    its units are committed, whether the claim still exists or not: the durable store decided
 # extend    it ends in `ms`, if it still exists; 0: it does not end
 # adopt     the durable store has a live row for it: written into the map, to end in `ms`; 0: it does not end
 # free      its committed units are free again: the durable store has given them back
 # block     its units are blocked, and count for no owner
 # unblock   blocked units are free again
-Action = Literal["release", "commit", "extend", "adopt", "free", "block", "unblock"]
+Action = Literal["release", "lapse", "commit", "extend", "adopt", "free", "block", "unblock"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +124,4 @@ class Blueprint:
     claims: Sequence[tuple[str, int]]  # claim, ms left; negative: it does not end
     owners: Mapping[str, int | str]
     fields: Mapping[str, bytes]  # stored beside the map, for scripts of the pool's owner
+    lapses: Sequence[tuple[str, int, int, int]] = ()  # owner or @party, count, ms since the first, the last

@@ -2,7 +2,7 @@
 --
 --   units    string  one byte per unit: A free, H claimed, B committed, X blocked
 --   ends     zset    claim -> end in ms; a claim is "id|owner|unit,unit,…", so that it can free its own units
---   owners   hash    owner -> units claimed or committed; "#id" -> claim: the same id gives the same claim
+--   owners   hash    "#id" -> claim: the same id gives the same claim; counters: see parties.lua
 --   meta     hash    epoch, n, run_id, opens, closes and whatever the pool's owner keeps beside them
 --   changes  stream  what changed, by version
 --
@@ -13,6 +13,8 @@ local units_key, ends_key, owners_key, meta_key, changes_key = KEYS[1], KEYS[2],
 local time = redis.call("TIME")
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local changed = {}
+
+-- include parties
 
 local function put(units, code)
   local first = 1
@@ -26,27 +28,26 @@ local function put(units, code)
 end
 
 local function parts(claim)
-  local owner, list = string.match(claim, "^[^|]*|([^|]*)|(.*)$")
+  local id, owner, list = string.match(claim, "^([^|]*)|([^|]*)|(.*)$")
   local units = {}
   for unit in string.gmatch(list, "%d+") do units[#units + 1] = tonumber(unit) end
-  return owner, units
-end
-
-local function count(owner, by)
-  if redis.call("HINCRBY", owners_key, owner, by) <= 0 then redis.call("HDEL", owners_key, owner) end
+  return owner, units, id
 end
 
 local function release(claim)
   if redis.call("ZREM", ends_key, claim) == 0 then return false end
-  local owner, units = parts(claim)
+  local owner, units, id = parts(claim)
   put(units, "A")
   count(owner, -#units)
-  redis.call("HDEL", owners_key, "#" .. string.match(claim, "^[^|]*"))
-  return true
+  count_live(id, owner, #units, -1)
+  redis.call("HDEL", owners_key, entry_of(id))
+  return id, owner
 end
 
 local function release_expired()
-  for _, claim in ipairs(redis.call("ZRANGEBYSCORE", ends_key, "-inf", now_ms)) do release(claim) end
+  for _, claim in ipairs(redis.call("ZRANGEBYSCORE", ends_key, "-inf", now_ms)) do
+    note_lapses(release(claim))
+  end
 end
 
 -- The units of these that are not free.
@@ -71,15 +72,16 @@ local function take(id, owner, units, ttl_ms, limit)
   end
   local claim = id .. "|" .. owner .. "|" .. table.concat(units, ",")
   put(units, "H")
+  count_live(id, owner, #units, 1)
   redis.call("ZADD", ends_key, now_ms + ttl_ms, claim)
-  if string.sub(id, 1, 1) ~= "~" then redis.call("HSET", owners_key, "#" .. id, claim) end
+  if string.sub(id, 1, 1) ~= "~" then redis.call("HSET", owners_key, entry_of(id), claim) end
   return true
 end
 
 -- The units this id has claimed before, or nil. An id that starts with ~ is unique:
 -- it is never sent again, so it needs no lookup and no entry.
 local function claimed_before(id)
-  local claim = string.sub(id, 1, 1) ~= "~" and redis.call("HGET", owners_key, "#" .. id)
+  local claim = string.sub(id, 1, 1) ~= "~" and redis.call("HGET", owners_key, entry_of(id))
   return claim and select(2, parts(claim)) or nil
 end
 

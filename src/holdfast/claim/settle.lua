@@ -7,6 +7,7 @@
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id, msgpack of {{action, claim, ms}, …}; a claim is "id|owner|unit,unit,…"
 --         "release"   its units are free again, if the claim is still there
+--         "lapse"     the same, and it counts as a claim that ended unused
 --         "commit"   its units are committed, even if the claim has ended: the durable store decided
 --         "extend"   it ends `ms` from now, if it is still there; 0: it does not end (pinned)
 --         "adopt"    the ledger has a live row for it: written into the map, to end `ms` from now; 0: pinned
@@ -36,21 +37,24 @@ local function clear(units)
 end
 
 local function settle(action, claim, ms)
-  local owner, units = parts(claim)
-  local id = string.match(claim, "^[^|]*")
-  if action == "release" then return release(claim) end
+  local owner, units, id = parts(claim)
+  if action == "release" or action == "lapse" then
+    local released = release(claim)
+    if released and action == "lapse" then note_lapses(id, owner) end
+    return released and true or false
+  end
   if action == "extend" then
     if not redis.call("ZSCORE", ends_key, claim) then return false end
     redis.call("ZADD", ends_key, "XX", ms == 0 and "+inf" or now_ms + ms, claim)
     return true
   end
-  local known = redis.call("HGET", owners_key, "#" .. id) == claim
+  local known = redis.call("HGET", owners_key, entry_of(id)) == claim
   if action == "unblock" or action == "free" then
     if release(claim) then return true end
     -- Only the call that removes the entry frees the units. Without this check a late settlement of an old
     -- map would free units that another owner has claimed in the new one.
     if not known then return false end
-    redis.call("HDEL", owners_key, "#" .. id)
+    redis.call("HDEL", owners_key, entry_of(id))
     put(units, "A")
     if action == "free" then count(owner, -#units) end
     return true
@@ -65,12 +69,13 @@ local function settle(action, claim, ms)
   end
   if there then
     redis.call("ZREM", ends_key, claim)
+    count_live(id, owner, #units, -1)
   else
     if known then return false end  -- settled before: counting again would charge the owner twice
     clear(units)
     if action == "commit" then redis.call("HINCRBY", owners_key, owner, #units) end
   end
-  redis.call("HSET", owners_key, "#" .. id, claim)  -- its entry from now on
+  redis.call("HSET", owners_key, entry_of(id), claim)  -- its entry from now on
   put(units, action == "commit" and "B" or "X")
   return true
 end

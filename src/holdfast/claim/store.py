@@ -111,7 +111,7 @@ class Claims:
             flat_fields = [part for pair in plan.fields.items() for part in pair]
             args: list[Any] = [link.run_id, plan.epoch, plan.units, plan.opens_in_ms, plan.closes_in_ms]
             args += [max(plan.closes_in_ms, 0) + RETENTION_MS]
-            args += [pack(list(plan.claims)), pack(flat_owners), *flat_fields]
+            args += [pack(list(plan.claims)), pack(flat_owners), pack(list(plan.lapses)), *flat_fields]
             return bool(await link.script(BUILD, pool_keys(pool_id), args))
 
 

@@ -37,6 +37,8 @@ async def findings(config: Config) -> AsyncIterator[Finding]:
         yield finding
     async for finding in _holds(redis_url):
         yield finding
+    async for finding in _sign_in_services(config):
+        yield finding
 
 
 def _python() -> Finding:
@@ -122,6 +124,27 @@ async def _holds(redis_url: str) -> AsyncIterator[Finding]:
         return
     for finding in _engine("holds", facts):
         yield finding
+
+
+async def _sign_in_services(config: Config) -> AsyncIterator[Finding]:
+    """Whether each one's configuration document can be read. `check_settings` has read our own setting."""
+    from holdfast.oidc import ProviderDown
+    from holdfast.oidc.client import ProviderClient
+
+    try:
+        client = ProviderClient(config)
+    except OperatorError:
+        return
+    for provider in client.providers.values():
+        what = f"sign-in with {provider.id}"
+        try:
+            await client.discover(provider.id)
+        except ProviderDown as down:
+            fix = f"people cannot sign in with it: {down.__cause__!r}"
+            yield Finding(what, Severity.FAIL, f"{provider.issuer} not reached", fix)
+        else:
+            yield Finding(what, Severity.OK, provider.issuer)
+    await client.close()
 
 
 def _engine(what: str, facts: EngineFacts, name: str = "") -> list[Finding]:

@@ -34,11 +34,15 @@ def venue_commands(act: Act) -> typer.Typer:
             int | None, typer.Option(help="Number of the venue that gets a hall with it.")
         ] = None,
         hall: Annotated[str, typer.Option(help="Name of that hall. [default: the layout's]")] = "",
-        dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check it; store nothing.")] = False,
+        dry_run: Annotated[
+            bool, typer.Option("--dry-run", help="Read, check and draw it; store nothing.")
+        ] = False,
         data: Data = None,
         as_json: AsJson = False,
     ) -> None:
         """Bring in a hall's seats from a file."""
+        from holdfast.layouts.sketch import category_letters, sketch
+
         layout = _read_layout(file)
         page = _describe(layout)
         if not dry_run:
@@ -48,8 +52,10 @@ def venue_commands(act: Act) -> typer.Typer:
         else:
             done = "nothing stored" if dry_run else f"stored as layout {layout.hash}"
             print(f"{layout.name}: {layout.seat_count} seats; {done}")
-            for category in page["categories"]:
-                print(f"{category['seats']:>6}  {category['name']}")
+            for line in sketch(layout) if dry_run else ():
+                print(line)
+            for letter, category in zip(category_letters(), page["categories"], strict=False):
+                print(f"{category['seats']:>6}  {letter}  {category['name']}")
             for warning in page["warnings"]:
                 print(f"warning: {warning}")
 
@@ -85,7 +91,7 @@ def _read_layout(file: Path) -> "Layout":
 
 async def _store_layout(app: "App", layout: "Layout", venue_id: int | None, hall: str) -> dict[str, Any]:
     from holdfast.organisers.forms import NewHall
-    from holdfast.organisers.store import Scope
+    from holdfast.web.caller import Scope
 
     office = app.catalogue_editor(Scope(account_id=0, is_admin=True))
     await office.add_layout(layout)

@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
@@ -18,11 +18,14 @@ import typer
 
 from holdfast.cli import print_json
 from holdfast.cli.accounts import accounts
+from holdfast.cli.api_keys import api_keys
+from holdfast.cli.audit import run_audit, show_report
 from holdfast.cli.backup import after_restore, backup
 from holdfast.cli.facts import facts
 from holdfast.cli.keys import keys, tickets
 from holdfast.cli.layouts import venue_commands
 from holdfast.cli.notifications import notices
+from holdfast.cli.openapi import openapi
 from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild_copies import figures, search
 from holdfast.cli.scanner import gate
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from holdfast.runtime.launch import Launched, LaunchOptions
 
 Result = TypeVar("Result")
-AUDIT_WITHIN_S = 600  # for each of its statements: they read whole tables
 
 cli = typer.Typer(
     help="A ticket box office that never sells a seat twice.",
@@ -50,7 +52,15 @@ cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
 cli.command()(gate)
-GROUPS = {"account": accounts, "keys": keys, "tickets": tickets, "facts": facts, "figures": figures}
+cli.command()(openapi)
+GROUPS = {
+    "account": accounts,
+    "api-key": api_keys,
+    "keys": keys,
+    "tickets": tickets,
+    "facts": facts,
+    "figures": figures,
+}
 GROUPS |= {"webhooks": webhooks, "notices": notices, "refunds": refunds, "search": search, "show": show}
 for _name, _group in GROUPS.items():
     cli.add_typer(_group, name=_name, context_settings={"obj": lambda data, act: _act(data, act)})
@@ -110,17 +120,19 @@ def serve(
 ) -> None:
     """Serve HTTP. Engines are those of HOLDFAST_DATABASE_URL and HOLDFAST_REDIS_URL, else embedded ones."""
     from holdfast.runtime.launch import LaunchOptions
-    from holdfast.runtime.workers import SERVED, parse_only
+    from holdfast.runtime.subjects import SERVED, parse_only
 
     parse_only(only, SERVED)
-    _run(LaunchOptions(config=_config(data), host=host, port=port, web=workers, only=only), as_json)
+    begins = sys.stdout.isatty() and not as_json  # the link is a secret: it is in no log
+    options = LaunchOptions(config=_config(data), host=host, port=port, web=workers, only=only, begins=begins)
+    _run(options, as_json)
 
 
 @cli.command()
 def work(data: Data = None, only: Only = "", as_json: AsJson = False) -> None:
     """Carry out the jobs: sweep lapsed bookings, compare map and ledger. Any number may run at once."""
     from holdfast.runtime.launch import LaunchOptions
-    from holdfast.runtime.workers import WORKED, parse_only
+    from holdfast.runtime.subjects import WORKED, parse_only
 
     parse_only(only, WORKED)
     _run(LaunchOptions(config=_config(data), work=1, only=only), as_json)
@@ -187,13 +199,23 @@ def audit(
     with_gateway: Annotated[
         bool, typer.Option("--gateway", help="Ask the gateway about every payment, too.")
     ] = False,
+    ends: Annotated[
+        Path | None,
+        typer.Option(help="File with the ends of the audit logs: compared with those of the run before."),
+    ] = None,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
     """Count what must never be: seats with two owners, money without a booking, limits exceeded."""
+    from holdfast.audit import AUDIT_WITHIN_S
+
     config = replace(_config(data), postgres_timeout_s=AUDIT_WITHIN_S)
-    report = asyncio.run(_with_app(config, lambda app: _audit(app, with_map, with_gateway)))
-    _show_report(report, as_json)
+
+    def act(app: "App") -> Awaitable["Report"]:
+        return run_audit(app, with_map=with_map, with_gateway=with_gateway, ends=ends)
+
+    report = asyncio.run(_with_app(config, act))
+    show_report(report, as_json)
     if report.total:
         raise typer.Exit(1)
 
@@ -216,6 +238,7 @@ cli.command(context_settings={"obj": lambda data, act: _act(data, act)})(reconci
 def prepare(
     is_demo: Annotated[bool, typer.Option("--demo")] = False,
     trial: Annotated[bool, typer.Option("--trial", help="No warnings: nothing is sold here.")] = False,
+    begins: Annotated[bool, typer.Option("--begin", help="Make the first administrator's link.")] = False,
 ) -> None:
     """Check the engines, migrate and, for the demo, populate. Prints facts as JSON."""
     from holdfast.cli import output as terminal
@@ -223,7 +246,9 @@ def prepare(
 
     with terminal.progress() as progress:
         facts = asyncio.run(
-            workers.prepare(_config(None), is_demo=is_demo, trial=trial or is_demo, progress=progress)
+            workers.prepare(
+                _config(None), is_demo=is_demo, trial=trial or is_demo, begins=begins, progress=progress
+            )
         )
     print_json(facts)
 
@@ -361,13 +386,6 @@ async def _rebuild(app: "App", show_ids: list[int]) -> int:
     return len(shows)
 
 
-async def _audit(app: "App", with_map: bool, with_gateway: bool) -> "Report":
-    from holdfast.audit import audit
-
-    claims, gateway = app.claims if with_map else None, app.saga_runner.gateway if with_gateway else None
-    return await audit(app.postgres, app.bookings, claims, gateway)
-
-
 async def _doctor(config: Config, as_json: bool) -> bool:
     from holdfast.cli import output as terminal
     from holdfast.cli.doctor import findings
@@ -379,15 +397,3 @@ async def _doctor(config: Config, as_json: bool) -> bool:
     else:
         terminal.show_findings(found)
     return all(finding.health is not Severity.FAIL for finding in found)
-
-
-def _show_report(report: "Report", as_json: bool) -> None:
-    violations = [asdict(violation) for violation in report.first()]
-    if as_json:
-        print_json({"total": report.total, "checks": report.checks, "violations": violations})
-        return
-    for check, count in report.checks.items():
-        print(f"{count:>6}  {check.replace('_', ' ')}")
-    for found in report.first():
-        print(f"violation: {found.check}, show {found.show_id}: {found.what}")
-    print(f"{report.total} violations")

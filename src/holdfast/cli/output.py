@@ -38,6 +38,8 @@ def welcome(opened: "Launched") -> None:
     grid.add_row("[bold]data[/]", escape(opened.data))
     grid.add_row("[bold]stop[/]", "Ctrl-C")
     Console().print(Panel(grid, title="Holdfast", expand=False))
+    if "begin" in opened.facts:  # outside of the panel, which would shorten it on a narrow terminal
+        print(f"begin: {opened.facts['begin']} (works once, for a day)", flush=True)
 
 
 @contextmanager

@@ -206,7 +206,7 @@ def show_prices(
 
 
 async def _price_plan(app: "App", show_id: int) -> "PricePlan":
-    from holdfast.organisers.store import Scope
+    from holdfast.web.caller import Scope
 
     return await app.price_rules(Scope(0, is_admin=True)).plan(show_id)
 
@@ -229,10 +229,10 @@ async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
     """Cancel it in the catalogue, then run the jobs here, beside other workers."""
     from holdfast.cli import output as terminal
     from holdfast.organisers.show_forms import ShowChange
-    from holdfast.organisers.store import Scope
     from holdfast.payments.jobs import PaymentJobs
     from holdfast.refunds.jobs import RefundJobs
     from holdfast.web import log
+    from holdfast.web.caller import Scope
 
     log.set_up()  # on stderr: what we answer is for programs, too
     editor = app.show_editor(Scope(account_id=0, is_admin=True))

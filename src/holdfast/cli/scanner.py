@@ -155,13 +155,12 @@ def _aside(text: str) -> None:
 
 def _show(result: "ScanResult", as_json: bool) -> None:
     """One line per scan, and a bell for every refusal."""
-    from holdfast.checkin.scan import Verdict, describe_verdict
+    from holdfast.checkin.scan import Verdict
 
-    words = "Unknown: no network, and the pack has expired"
-    if result.verdict:
-        words = describe_verdict(result.verdict, is_suspended=result.is_suspended)
+    words = result.words
     if as_json:
-        page = {"verdict": result.verdict, "seat": result.seat, "offline": result.is_offline, "words": words}
+        verdict = result.verdict or ("refused" if result.refusal else None)
+        page = {"verdict": verdict, "seat": result.seat, "offline": result.is_offline, "words": words}
         if result.first_at is not None:
             page |= {"first_at": result.first_at.isoformat(), "first_gate": result.first_gate}
         print(json.dumps(page), flush=True)
@@ -180,7 +179,7 @@ def _show(result: "ScanResult", as_json: bool) -> None:
     line = "  ".join(part for part in parts if part)
     mark = "✓" if is_well else "✗"
     if sys.stdout.isatty():
-        colour = GREEN if is_well else RED if result.verdict else YELLOW
+        colour = GREEN if is_well else RED if result.is_decided else YELLOW
         bell = "" if is_well else "\a"
         print(f"{bell}{colour} {mark} {line} {PLAIN}", flush=True)
     else:

@@ -46,8 +46,7 @@ from holdfast.layouts import Layout
 from holdfast.organisers import store as organisers
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import PlannedShow, add_shows
-from holdfast.organisers.store import Scope
-from holdfast.web.caller import Role
+from holdfast.web.caller import Right, Role, Scope
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -120,14 +119,17 @@ async def populate(app: "App", progress: Progress) -> DemoFacts:
 
 
 async def _accounts(app: "App") -> int:
-    """Create the demo accounts; returns the id of the organiser, who owns all events."""
+    """Create the demo accounts; returns the id of the organiser's organisation, which owns all events."""
     made = await asyncio.gather(
         *(
-            app.accounts.ensure_account(email=email, password=PASSWORD, name=name, role=role)
+            app.account_admin.ensure_account(email=email, password=PASSWORD, name=name, role=role)
             for email, name, role in ACCOUNTS
         )
     )
-    return next(int(account.account_id) for account in made if account.role is Role.ORGANISER)
+    by_role = {account.role: account.account_id for account in made}
+    organiser_id = by_role[Role.ORGANISER]
+    await app.organisations.add_member(organiser_id, by_role[Role.GATE], [Right.DOOR])
+    return organiser_id
 
 
 async def _halls(app: "App") -> dict[tuple[str, str], DemoHall]:

@@ -140,11 +140,11 @@ class LeaseQueue:
         connection: Queryable = tx or self.postgres
         return bool(await connection.fetchval(self._sql["finish"], pause_s, *values, *turn, *lease.key))
 
-    async def replay(self, condition: str, *args: object) -> Sequence[Row]:
+    async def replay(self, condition: str, *args: object, tx: Queryable | None = None) -> Sequence[Row]:
         """Queue the rows that a condition from the subject's queries selects, ended or not."""
         if condition not in self._replays:
             self._replays[condition] = self._sql["replay"].replace("{condition}", condition)
-        return await self.postgres.fetch(self._replays[condition], *args)
+        return await (tx or self.postgres).fetch(self._replays[condition], *args)
 
     async def count(self) -> dict[str, int]:
         """queued (leased rows included) and dead"""

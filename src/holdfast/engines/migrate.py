@@ -218,9 +218,10 @@ async def _turn(connection: asyncpg.Connection) -> AsyncIterator[None]:
             f"another process has changed the schema for {TURN_WITHIN_S:.0f} s; try again when it is done"
         ) from None
     try:
-        await connection.execute(Q.step_table)
-        await connection.execute(Q.functions_table)
-        await connection.execute(Q.works_with_columns)
+        async with connection.transaction():  # a process that looks meanwhile sees all tables, or none
+            await connection.execute(Q.step_table)
+            await connection.execute(Q.functions_table)
+            await connection.execute(Q.works_with_columns)
         yield
     finally:
         await connection.execute(Q.step_unlock)

@@ -161,9 +161,10 @@ class Postgres:
             await tx.execute(Q.use_fresh_plans)
             yield tx
 
-    async def fetch(self, sql: str, *args: object) -> list[asyncpg.Record]:
+    async def fetch(self, sql: str, *args: object, timeout: float | None = None) -> list[asyncpg.Record]:
+        """`timeout` in place of the setting, for a statement that reads whole tables."""
         async with self.lease() as connection:
-            return list(await connection.fetch(sql, *args))
+            return list(await connection.fetch(sql, *args, timeout=timeout))
 
     async def fetchrow(self, sql: str, *args: object) -> asyncpg.Record | None:
         async with self.lease() as connection:

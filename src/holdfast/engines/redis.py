@@ -41,9 +41,16 @@ class Script:
     def __init__(self, package: str, name: str) -> None:
         own = _text(package, name)
         self.name = name
-        self.source = INCLUDE.sub(lambda found: _text(found[1] or package, found[2]), own)
+        self.source = _include(package, own)
         self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
         self.key_count = len(KEY_LINE.findall(own))
+
+
+def _include(package: str, text: str) -> str:
+    """The text with its includes, and theirs."""
+    return INCLUDE.sub(
+        lambda found: _include(found[1] or package, _text(found[1] or package, found[2])), text
+    )
 
 
 def _text(package: str, name: str) -> str:

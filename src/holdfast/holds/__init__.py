@@ -3,11 +3,14 @@
 from holdfast.holds.choice import BestAvailable, SeatChoice, find_best
 from holdfast.holds.comparison import MapDifference, differences
 from holdfast.holds.errors import (
+    CoolDown,
     ExtensionCap,
+    HoldOpen,
     LeavesOrphan,
     NotOnSale,
     OverLimit,
     PriceChanged,
+    RangeLimit,
     SeatsTaken,
     SeatsWithdrawn,
     SoldOut,
@@ -16,6 +19,7 @@ from holdfast.holds.errors import (
 from holdfast.holds.free_tickets import confirm_free
 from holdfast.holds.merging import can_merge, merge_holds
 from holdfast.holds.orphans import check_orphans
+from holdfast.holds.parties import get_party
 from holdfast.holds.redis import HoldScripts
 from holdfast.holds.request import (
     AlreadyHeld,
@@ -40,9 +44,11 @@ __all__ = [
     "AlreadyHeld",
     "BestAvailable",
     "BestBody",
+    "CoolDown",
     "ExtensionCap",
     "Held",
     "HoldBody",
+    "HoldOpen",
     "HoldOutcome",
     "HoldRequest",
     "HoldScripts",
@@ -55,6 +61,7 @@ __all__ = [
     "OverLimit",
     "PlacesBody",
     "PriceChanged",
+    "RangeLimit",
     "SeatChoice",
     "SeatsTaken",
     "SeatsWithdrawn",
@@ -70,6 +77,7 @@ __all__ = [
     "differences",
     "find_best",
     "find_runs",
+    "get_party",
     "merge_holds",
     "parse_selection",
 ]

@@ -11,14 +11,17 @@ from holdfast.bookings import BookingPage, HoldGone, NoSuchBooking, booking_page
 from holdfast.catalogue import NoSuchShow
 from holdfast.errors import BadKey, Busy, KeyReused
 from holdfast.holds.errors import (
+    CoolDown,
     ExtensionCap,
     LeavesOrphan,
     NotOnSale,
     OverLimit,
     PriceChanged,
+    RangeLimit,
     SeatsTaken,
     SoldOut,
 )
+from holdfast.holds.parties import get_party
 from holdfast.holds.request import (
     HoldBody,
     HoldRequest,
@@ -28,7 +31,7 @@ from holdfast.holds.request import (
 )
 from holdfast.layouts import UnknownSeat
 from holdfast.web.caller import Role
-from holdfast.web.idempotency import checked_key
+from holdfast.web.idempotency import REPLAYED, checked_key
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import RouteTable, get_app, get_caller
 
@@ -51,6 +54,8 @@ class ExtendBody(Struct, forbid_unknown_fields=True, frozen=True):
         LeavesOrphan,
         PriceChanged,
         OverLimit,
+        RangeLimit,
+        CoolDown,
         NotOnSale,
         HoldGone,
         KeyReused,
@@ -70,11 +75,13 @@ async def hold_seats(request: Request) -> Response:
     total that you displayed as `expected_total_minor`: if it has changed, nothing is held.
     """
     state, show_id = request.scope["state"], request.scope["path_params"]["show"]
-    app, owner_id = get_app(request), get_caller(request).account_id
+    app, caller = get_app(request), get_caller(request)
+    owner_id = caller.account_id
     raw = await request.body()
     body = read(HoldBody, raw)
     show = app.catalogue.recent_show(show_id) or await app.catalogue.show_on_sale(show_id)
-    request_id, claim = request_ids(state["headers"].get(b"idempotency-key"), owner_id)
+    party = "" if caller.is_verified else get_party(request)
+    request_id, claim = request_ids(state["headers"].get(b"idempotency-key"), owner_id, party)
     try:
         selection = parse_selection(body, show)
     except UnknownSeat:  # the seat may be newer than the cached show
@@ -86,7 +93,8 @@ async def hold_seats(request: Request) -> Response:
     )
     if booking.revision > show.revision:  # the layout may have changed since the show was cached
         show = await app.catalogue.show_at_revision(show_id, booking.revision)
-    return answer(201, booking_page(booking, show, await app.catalogue.terms(show, booking.revision)))
+    page = booking_page(booking, show, await app.catalogue.terms(show, booking.revision))
+    return answer(201, page, REPLAYED if booking.is_replay else None)
 
 
 @routes.post(
@@ -114,13 +122,13 @@ def new_request_id() -> str:
     return f"~{_PREFIX}{next(_numbers):x}"
 
 
-def request_ids(key: bytes | None, owner_id: int) -> tuple[str, str]:
+def request_ids(key: bytes | None, owner_id: int, party: str = "") -> tuple[str, str]:
     """The request id, which is the Idempotency-Key, and the claim id; without a key both are unique."""
     if key is None:
         request_id = new_request_id()
-        return request_id, request_id
+        return request_id, f"{request_id}@{party}" if party else request_id
     text = checked_key(key)
-    return text, compute_claim_id(owner_id, text)
+    return text, compute_claim_id(owner_id, text, party)
 
 
 ROUTES = routes.all

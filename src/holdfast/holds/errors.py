@@ -1,6 +1,6 @@
 """Refusals of holding seats. No I/O."""
 
-from holdfast.errors import Refusal
+from holdfast.errors import Refusal, TooManyRequests
 
 
 class PriceChanged(Refusal):
@@ -58,6 +58,34 @@ class OverLimit(Refusal):
     """
 
     code, status, title = "over_limit", 409, "Too many seats for one buyer"
+
+
+class HoldOpen(Refusal):
+    """You have seats of this show on hold already, and a guest can hold seats of a show once at a time.
+
+    Pay for them or release them first. With an account you can hold more.
+    """
+
+    code, status, title = "hold_open", 409, "You already hold seats"
+
+
+class RangeLimit(TooManyRequests):
+    """Many seats of this show are on hold in your network without a payment. Nothing was held.
+
+    Sign in with an account whose e-mail address is verified: it does not count for its network. Or try again
+    later: unpaid holds end within minutes.
+    """
+
+    code, status, title = "range_limit", 429, "Too many unpaid seats in your network"
+
+
+class CoolDown(TooManyRequests):
+    """Too many holds of yours, or of your network, ended without a payment. Nothing was held.
+
+    Try again after the seconds in Retry-After, and hold seats only when you want to pay for them.
+    """
+
+    code, status, title = "cool_down", 429, "Too many holds ended unpaid"
 
 
 class NotOnSale(Refusal):

@@ -5,21 +5,22 @@
 -- KEYS[3] owners:{show}   hash
 -- KEYS[4] meta:{show}     hash    also: categories, traits, runs:<prefer>, costs:<prefer>
 -- KEYS[5] changes:{show}  stream
--- ARGV    run id, msgpack of {{kind, id, owner, ttl_ms, limit, …}, …}
+-- ARGV    run id, msgpack of {{kind, id, owner, ttl_ms, limit, is a guest, count, …}, …}, limits (limits.lua)
 --         "seats"   …, seats, orphan rule (off, warn, refuse), {start, length, …} of the runs they are in
---         "places"  …, from, to, count
---         "best"    …, count, category or -1, prefer, accessible, together
+--         "places"  …, from, to
+--         "best"    …, category or -1, prefer, accessible, together
 --
 -- Returns "map_missing", or msgpack of {epoch, version, outcomes}; an outcome is
 --   {"held", seats, better seats or false, together, single left} · {"already_held", seats} ·
---   {"taken", seats} ·
---   {"orphan", better seats} · {"over_limit", has} · {"not_enough", free} · {"closed"}
+--   {"taken", seats} · {"orphan", better seats} · {"over_limit", has} · {"not_enough", free} · {"closed"} ·
+--   {"cooling", ms} · {"has_hold"} · {"range_full"}
 -- Same id, same seats again. PostgreSQL compares the request with the first one; this script does not.
 
 -- include holdfast.claim/pool
 -- include orphan
 -- include window
 -- include choose
+-- include limits
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id", "opens", "closes")
 if not meta[1] or meta[2] ~= ARGV[1] then return "map_missing" end
@@ -32,28 +33,28 @@ local function hold(request, seats, better, together, single)
 end
 
 local function hold_seats(request)
-  local seats, rule = request[6], request[7]
+  local seats, rule = request[8], request[9]
   local taken = not_free(seats)
   if taken then return {"taken", taken} end
-  local better = rule ~= "off" and orphan_better(seats, request[8])
+  local better = rule ~= "off" and orphan_better(seats, request[10])
   if better and rule == "refuse" then return {"orphan", better} end
   return hold(request, seats, better, true)
 end
 
 local function hold_places(request)
-  local found, states, at = {}, redis.call("GETRANGE", units_key, request[6], request[7] - 1), 0
-  while #found < request[8] do
+  local found, states, at = {}, redis.call("GETRANGE", units_key, request[8], request[9] - 1), 0
+  while #found < request[7] do
     at = string.find(states, "A", at + 1, true)
     if not at then return {"not_enough", #found} end
-    found[#found + 1] = request[6] + at - 1
+    found[#found + 1] = request[8] + at - 1
   end
   return hold(request, found, false, true)
 end
 
 -- One window; or, if the wish allows, as few and as large ones as there are.
 local function hold_best(request)
-  local wish = {category = request[7], prefer = request[8], accessible = request[9]}
-  local seats, left, size, groups, single, last = {}, request[6], request[6], 0, false, nil
+  local wish = {category = request[8], prefer = request[9], accessible = request[10]}
+  local seats, left, size, groups, single, last = {}, request[7], request[7], 0, false, nil
   while left > 0 do
     if last then note_taken(last) end
     local window = best_window(wish, size)
@@ -62,7 +63,7 @@ local function hold_best(request)
       left, groups, single, last = left - size, groups + 1, single or window.leaves_single, window
       size = wish.accessible and left or math.min(size, left)
       wish.accessible = false
-    elseif request[10] or size == 1 then
+    elseif request[11] or size == 1 then
       break
     else
       size = size - 1
@@ -86,7 +87,8 @@ for _, kind in ipairs({"seats", "places", "best"}) do
   for i, request in ipairs(requests) do
     if request[1] == kind then
       local before = claimed_before(request[2])
-      outcomes[i] = before and {"already_held", before} or is_closed and {"closed"} or by_kind[kind](request)
+      outcomes[i] = before and {"already_held", before} or is_closed and {"closed"}
+        or over_a_limit(request) or by_kind[kind](request)
     end
   end
 end

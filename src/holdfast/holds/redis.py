@@ -7,19 +7,24 @@ from typing import Any
 
 import msgspec
 import structlog
+from msgspec.structs import astuple
 from redis.exceptions import ResponseError
 
+from holdfast.bookings import HoldLimits
 from holdfast.claim import LimitReached, MapMissing, NotEnoughUnits, PoolClosed, UnitsTaken, pool_keys
 from holdfast.engines.metrics import metrics
 from holdfast.engines.redis import Redis, Script
 from holdfast.holds.choice import BestAvailable
 from holdfast.holds.request import (
     AlreadyHeld,
+    CoolingDown,
+    HasHold,
     Held,
     HoldOutcome,
     HoldRequest,
     NamedSeats,
     Orphan,
+    RangeFull,
     StandingPlaces,
 )
 
@@ -32,8 +37,9 @@ unpack = msgspec.msgpack.decode
 
 
 class HoldScripts:
-    def __init__(self, redis: Redis, *, claim_grace_ms: int) -> None:
+    def __init__(self, redis: Redis, limits: HoldLimits, *, claim_grace_ms: int) -> None:
         self._redis = redis
+        self._limits = (*astuple(limits)[:-1], limits.cooldown_s * 1000)
         # A claim outlives its row: if it ended first, Redis would offer seats that PostgreSQL still refuses.
         self._claim_grace_ms = claim_grace_ms
 
@@ -47,7 +53,7 @@ class HoldScripts:
             # hold.lua compares the run id with the map's: a restarted server must not sell from a map
             # that another process of it wrote, because it may have lost claims.
             calls = [
-                (pool_keys(show_id), (link.run_id, pack([self._arguments(requests[i]) for i in positions])))
+                (pool_keys(show_id), (link.run_id, self._packed(requests, positions), *self._limits))
                 for show_id, positions in by_show.items()
             ]
             replies = await link.scripts(HOLD, calls)
@@ -71,15 +77,18 @@ class HoldScripts:
         metrics.observe("hold_batch_seconds", perf_counter() - began)
         return outcomes
 
+    def _packed(self, requests: Sequence[HoldRequest], positions: Sequence[int]) -> bytes:
+        return pack([self._arguments(requests[i]) for i in positions])
+
     def _arguments(self, request: HoldRequest) -> tuple[object, ...]:
         show, selection = request.show, request.selection
         ttl_ms = show.hold_ttl_s * 1000 + self._claim_grace_ms
-        first = (request.claim_id, request.owner_id, ttl_ms, show.owner_seats_max)
+        first = (request.claim_id, request.owner_id, ttl_ms, show.owner_seats_max, request.is_guest)
         match selection:
             case NamedSeats(seats, rule, runs):
-                return ("seats", *first, seats, rule, runs)
+                return ("seats", *first, len(seats), seats, rule, runs)
             case StandingPlaces(start, end, count):
-                return ("places", *first, start, end, count)
+                return ("places", *first, count, start, end)
             case BestAvailable(count, category, prefer, accessible, together):
                 number = -1 if category is None else category
                 return ("best", *first, count, number, prefer, accessible, together)
@@ -101,4 +110,10 @@ def _parse_outcome(epoch: int, answer: list[Any]) -> HoldOutcome:
             return Orphan(tuple(better))
         case ["closed"]:
             return PoolClosed()
+        case ["cooling", wait_ms]:
+            return CoolingDown(wait_ms)
+        case ["has_hold"]:
+            return HasHold()
+        case ["range_full"]:
+            return RangeFull()
     raise AssertionError(f"hold.lua returned {answer!r}")

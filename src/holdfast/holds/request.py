@@ -79,6 +79,7 @@ class HoldRequest(Struct, frozen=True, gc=False):
     selection: Selection
     expected_minor: int | None = None  # the amount that the client displayed, if it sent one
     confirms_free: bool = True  # False: free seats are held until the buyer confirms them
+    is_guest: bool = False
 
 
 class Held(Struct, frozen=True, gc=False):
@@ -98,15 +99,28 @@ class AlreadyHeld(Struct, frozen=True, gc=False):
     epoch: int
 
 
+class CoolingDown(Struct, frozen=True, gc=False):
+    """Too many holds of the owner, or of the address range, ended unpaid."""
+
+    wait_ms: int
+
+
+class HasHold(Struct, frozen=True, gc=False):
+    """A guest has a hold in this show already."""
+
+
+class RangeFull(Struct, frozen=True, gc=False):
+    """Guests and unverified accounts of the address range have as many unpaid seats as allowed."""
+
+
 class Orphan(Struct, frozen=True, gc=False):
     """The selection would leave a single seat, and these seats would not."""
 
     better: tuple[int, ...]
 
 
-HoldOutcome = (
-    Held | AlreadyHeld | Orphan | UnitsTaken | LimitReached | NotEnoughUnits | PoolClosed | MapMissing
-)
+OverALimit = LimitReached | CoolingDown | HasHold | RangeFull
+HoldOutcome = Held | AlreadyHeld | Orphan | UnitsTaken | OverALimit | NotEnoughUnits | PoolClosed | MapMissing
 
 
 def parse_selection(body: HoldBody, show: ShowOnSale) -> Selection:
@@ -174,9 +188,10 @@ def compute_body_hash(raw: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") >> 1
 
 
-def compute_claim_id(owner_id: int, request_id: str) -> str:
-    """Short, and the same for the same request of the same owner."""
-    return hashlib.blake2b(f"{owner_id} {request_id}".encode(), digest_size=8).hexdigest()
+def compute_claim_id(owner_id: int, request_id: str, party: str = "") -> str:
+    """Short, and the same for the same request of the same owner; with the party that it counts for."""
+    claim_id = hashlib.blake2b(f"{owner_id} {request_id}".encode(), digest_size=8).hexdigest()
+    return f"{claim_id}@{party}" if party else claim_id
 
 
 def build_opening(
@@ -200,6 +215,7 @@ def build_opening(
         map_epoch=held.epoch,
         is_repeat=isinstance(held, AlreadyHeld),
         confirms_free=request.confirms_free,
+        is_guest=request.is_guest,
     )
 
 

@@ -39,10 +39,7 @@ from holdfast.claim import (
     Action,
     Claim,
     Claims,
-    LimitReached,
     MapMissing,
-    NotEnoughUnits,
-    PoolClosed,
     Settlement,
     UnitsTaken,
 )
@@ -54,23 +51,22 @@ from holdfast.engines.metrics import metrics
 from holdfast.engines.show_batch import ShowBatcher
 from holdfast.errors import Busy, KeyReused, Refusal
 from holdfast.holds.alternatives import find_alternatives
-from holdfast.holds.errors import ExtensionCap, LeavesOrphan, OverLimit, SeatsTaken, SoldOut
+from holdfast.holds.errors import ExtensionCap, SeatsTaken
 from holdfast.holds.ledger_only import LedgerOnlyHolds
 from holdfast.holds.map_updates import MapUpdates
 from holdfast.holds.opener import Decision, Opener
 from holdfast.holds.redis import HoldScripts
+from holdfast.holds.refusals import refuse_claim, refuse_opening
 from holdfast.holds.request import (
     AlreadyHeld,
     Held,
     HoldOutcome,
     HoldRequest,
     NamedSeats,
-    Orphan,
     build_claim,
     build_opening,
     find_renamed_seats,
     is_repriced,
-    not_on_sale,
     price_changed,
     reprice_opening,
 )
@@ -149,7 +145,7 @@ class HoldService:
                 await self._build_map(request.show.show_id, is_again=attempt > 0)
             else:
                 assert not isinstance(outcome, (Held, AlreadyHeld)), "a winner goes on to PostgreSQL"
-                self._refuse(request, outcome)
+                raise refuse_claim(request, outcome, self._config)
         raise Busy(retry_after_s=1)
 
     async def cancel(self, booking: Booking) -> Booking:
@@ -289,29 +285,8 @@ class HoldService:
                 raise Busy(retry_after_s=1)
             metrics.add("holds_total", outcome="lost")
             raise await self._seats_taken(request, tuple(rival.seat for rival in outcome.rivals))
-        match outcome.reason:
-            case "limit":
-                raise OverLimit(limit=request.show.owner_seats_max)
-            case "closed":
-                raise not_on_sale(request)
-            case "locked":
-                raise Busy(retry_after_s=1)
-            case "key_reused":
-                raise KeyReused()
-
-    def _refuse(
-        self, request: HoldRequest, outcome: Orphan | LimitReached | NotEnoughUnits | PoolClosed
-    ) -> None:
-        labels = request.show.layout.labels
-        match outcome:
-            case NotEnoughUnits(free):
-                raise SoldOut(free=free)
-            case Orphan(better):
-                raise LeavesOrphan(better=[labels[seat] for seat in better])
-            case LimitReached(has):
-                raise OverLimit(limit=request.show.owner_seats_max, has=has)
-            case PoolClosed():
-                raise not_on_sale(request)
+        if (refusal := refuse_opening(request, outcome, self._config)) is not None:
+            raise refusal
 
     async def _seats_taken(self, request: HoldRequest, seats: tuple[int, ...]) -> SeatsTaken:
         labels, selection = request.show.layout.labels, request.selection

@@ -8,9 +8,9 @@ from holdfast.errors import Busy
 from holdfast.invoices.errors import NoInvoice, NoSeller
 from holdfast.invoices.invoices import Invoice, Invoices, SellerBody
 from holdfast.tickets import typeface_for
-from holdfast.web.caller import Role
+from holdfast.web.caller import Right, Role
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_caller, get_scope
 
 NO_STORE = {"Cache-Control": "no-store"}
 ATTACHED = {"Content-Disposition": 'inline; filename="invoice.pdf"', "X-Content-Type-Options": "nosniff"}
@@ -44,20 +44,32 @@ async def invoice_answer(request: Request, booking: Booking) -> Response:
     return Response(file, 200, {**NO_STORE, **ATTACHED}, "application/pdf")
 
 
-@routes.get("/admin/invoices/seller", answers={200: SellerBody}, refusals=(NoSeller,), role=Role.ORGANISER)
+@routes.get(
+    "/admin/invoices/seller",
+    answers={200: SellerBody},
+    refusals=(NoSeller,),
+    role=Role.ORGANISER,
+    right=Right.SETTINGS,
+)
 async def get_invoice_seller(request: Request) -> Response:
     """The seller of your tickets, as printed on invoices."""
-    seller = await _invoices(request).seller(get_caller(request).account_id)
+    seller = await _invoices(request).seller(get_scope(request).owner_id)
     if seller is None:
         raise NoSeller
     return answer(200, seller, NO_STORE)
 
 
-@routes.put("/admin/invoices/seller", body=SellerBody, answers={200: SellerBody}, role=Role.ORGANISER)
+@routes.put(
+    "/admin/invoices/seller",
+    body=SellerBody,
+    answers={200: SellerBody},
+    role=Role.ORGANISER,
+    right=Right.SETTINGS,
+)
 async def set_invoice_seller(request: Request) -> Response:
     """Set the seller of your tickets: name, address and tax number on future invoices."""
     body = read(SellerBody, await request.body())
-    await _invoices(request).set_seller(get_caller(request).account_id, body)
+    await _invoices(request).set_seller(get_scope(request).owner_id, body)
     return answer(200, body, NO_STORE)
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.engines.postgres import Postgres, Queries, Row, Transaction, require_row
 from holdfast.outbox import Consumer, Fact, RefundDone
+from holdfast.web.audit_log import AuditEntry, record_change
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +144,12 @@ class Invoices:
         return SellerBody(**row) if row else None
 
     async def set_seller(self, organiser_id: int, seller: SellerBody) -> None:
-        await self._postgres.execute(
-            Q.set_seller, organiser_id, seller.name, seller.address, seller.tax_number
-        )
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.seller, organiser_id)
+            await tx.execute(Q.set_seller, organiser_id, seller.name, seller.address, seller.tax_number)
+            subject = ("invoice_seller", organiser_id)
+            entry = AuditEntry(action="invoice_seller.changed", subject=subject, organiser_id=organiser_id)
+            await record_change(tx, entry, SellerBody(**row) if row else None, seller)
 
 
 GROUP = "invoices"

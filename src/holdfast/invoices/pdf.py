@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fpdf import FPDF
-
 from holdfast.invoices.invoices import Invoice
 from holdfast.money import format_money
+from holdfast.pdf import FPDF
 from holdfast.tickets import Typeface
 
 LEFT, WIDTH = 20.0, 170.0  # mm

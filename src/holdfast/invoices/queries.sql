@@ -2,11 +2,11 @@
 
 -- name: seller_of_booking
 -- The seller of a booking that was paid for and confirmed; no row: there is nothing to invoice.
-SELECT whose.organiser_id, coalesce(seller.name, account.name, 'The organiser') AS name,
+SELECT whose.organiser_id, coalesce(seller.name, organisation.name, 'The organiser') AS name,
        coalesce(seller.address, '') AS address, coalesce(seller.tax_number, '') AS tax_number
   FROM show_organiser AS whose
   LEFT JOIN invoice_seller AS seller ON seller.organiser_id = whose.organiser_id
-  LEFT JOIN account_profile AS account ON account.id = whose.organiser_id
+  LEFT JOIN organisation_profile AS organisation ON organisation.id = whose.organiser_id
  WHERE whose.show_id = $1
    AND EXISTS (SELECT FROM payment_for_refund AS payment
                  JOIN payable_booking AS booking USING (show_id, number)

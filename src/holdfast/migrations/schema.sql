@@ -31,6 +31,14 @@ CREATE TYPE delivery_state AS ENUM (
     'missed'
 );
 
+CREATE TYPE hold_limits AS (
+	range_seats_max integer,
+	guest_holds_max integer,
+	lapses_max integer,
+	range_lapses_max integer,
+	cooldown_s integer
+);
+
 CREATE TYPE notice_state AS ENUM (
     'queued',
     'sent',
@@ -58,6 +66,12 @@ CREATE TYPE refund_state AS ENUM (
     'done',
     'by_hand'
 );
+
+CREATE FUNCTION accounts_of_person(p_account bigint) RETURNS SETOF bigint
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT id FROM account WHERE id = p_account OR guest_of = p_account;
+$$;
 
 CREATE FUNCTION add_fact(p_show bigint, p_number bigint, p_kind text, p_body jsonb) RETURNS bigint
     LANGUAGE sql
@@ -95,6 +109,44 @@ CREATE FUNCTION add_to_refunds(p_show bigint, p_number bigint, p_attempt integer
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
 $$;
 
+CREATE FUNCTION addresses_of(p_accounts bigint[]) RETURNS SETOF text
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT email FROM account WHERE id = ANY (p_accounts)
+     UNION
+    SELECT contact_email FROM account WHERE id = ANY (p_accounts) AND contact_email IS NOT NULL;
+$$;
+
+CREATE FUNCTION append_to_audit_log(p_entries jsonb) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_chain bigint;
+    v_given jsonb;
+    v_last  audit_chain;
+    v_new   audit_entry;
+BEGIN
+    FOR v_chain, v_given IN
+        SELECT coalesce((SELECT organiser_id FROM show_organiser WHERE show_id = (one->>'show_id')::bigint),
+                        (one->>'chain')::bigint) AS chain, one
+          FROM jsonb_array_elements(p_entries) WITH ORDINALITY AS e (one, ord)
+      ORDER BY chain, ord
+    LOOP
+        INSERT INTO audit_chain (chain) VALUES (v_chain) ON CONFLICT DO NOTHING;
+        SELECT * INTO STRICT v_last FROM audit_chain WHERE chain = v_chain FOR UPDATE;
+        v_new := jsonb_populate_record(NULL::audit_entry, v_given);
+        v_new.chain := v_chain;
+        v_new.number := v_last.number + 1;
+        v_new.at := greatest(v_last.at, clock_timestamp());
+        v_new.salt := uuid_send(gen_random_uuid());
+        v_new.digest := audit_digest(v_new.salt, v_new.personal);
+        v_new.hash := audit_hash(v_last.hash, v_new);
+        INSERT INTO audit_entry SELECT v_new.*;
+        UPDATE audit_chain SET number = v_new.number, hash = v_new.hash, at = v_new.at
+         WHERE chain = v_new.chain;
+    END LOOP;
+END $$;
+
 CREATE FUNCTION apply_verdict(p_show bigint, p_serial bigint, p_verdict text, p_at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -128,6 +180,10 @@ BEGIN
          WHERE ctid = ANY (ARRAY(SELECT ctid FROM owner_count WHERE show_id = v_show LIMIT v_left));
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;
+        DELETE FROM party_count
+         WHERE ctid = ANY (ARRAY(SELECT ctid FROM party_count WHERE show_id = v_show LIMIT v_left));
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
         UPDATE sale
            SET archived_at = coalesce(archived_at, clock_timestamp()),
                purged_at = CASE WHEN v_left > 0 THEN now() END
@@ -136,6 +192,53 @@ BEGIN
     END LOOP;
     RETURN QUERY SELECT CASE WHEN v_show IS NOT NULL THEN 1::bigint END, p_max - v_left;
 END $$;
+
+CREATE FUNCTION audit_digest(p_salt bytea, p_personal jsonb) RETURNS bytea
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT sha256(p_salt || convert_to(p_personal::text, 'UTF8'));
+$$;
+
+CREATE FUNCTION audit_entries_stay() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' AND NEW.personal IS NULL AND NEW.salt IS NULL
+       AND to_jsonb(NEW) - '{personal,salt}'::text[] = to_jsonb(OLD) - '{personal,salt}'::text[] THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'entry % of chain % of the audit log is never changed or deleted', OLD.number, OLD.chain
+        USING ERRCODE = 'check_violation';
+END $$;
+
+CREATE TABLE audit_entry (
+    chain bigint NOT NULL,
+    number bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    action text NOT NULL,
+    subject_kind text NOT NULL,
+    subject_id text NOT NULL,
+    subject_name text NOT NULL,
+    actor_id bigint,
+    person_id bigint,
+    via text NOT NULL,
+    before jsonb NOT NULL,
+    after jsonb NOT NULL,
+    personal jsonb,
+    salt bytea,
+    digest bytea NOT NULL,
+    hash bytea NOT NULL,
+    CONSTRAINT a_salt_is_erased_with_what_it_salts CHECK (((personal IS NULL) = (salt IS NULL)))
+);
+
+CREATE FUNCTION audit_hash(p_before bytea, p_entry audit_entry) RETURNS bytea
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT sha256(p_before || convert_to(jsonb_build_array(
+        p_entry.chain, p_entry.number, (extract(epoch FROM p_entry.at) * 1000000)::bigint, p_entry.action,
+        p_entry.subject_kind, p_entry.subject_id, p_entry.subject_name, p_entry.actor_id, p_entry.person_id,
+        p_entry.via, p_entry.before, p_entry.after, encode(p_entry.digest, 'hex'))::text, 'UTF8'));
+$$;
 
 CREATE FUNCTION begin_paying(p_show bigint[], p_number bigint[], p_owner bigint[], p_buffer_s integer) RETURNS TABLE(place integer, show_id bigint, number bigint, fence bigint, amount_minor bigint, currency text, hold_ends_at timestamp with time zone, deadline_at timestamp with time zone)
     LANGUAGE plpgsql
@@ -157,8 +260,9 @@ BEGIN
     WITH fit AS (
         SELECT booking.show_id, booking.number, booking.expires_at AS hold_ends_at, a.place
           FROM unnest(p_show, p_number, p_owner) WITH ORDINALITY AS a (show_id, number, owner_id, place)
-          JOIN booking USING (show_id, number, owner_id)
-         WHERE booking.state = 'held' AND booking.expires_at > now() AND booking.amount_minor > 0
+         CROSS JOIN LATERAL booking_by_key(a.show_id, a.number) AS booking
+         WHERE booking.owner_id = a.owner_id
+           AND booking.state = 'held' AND booking.expires_at > now() AND booking.amount_minor > 0
            AND NOT EXISTS (SELECT 1 FROM sale WHERE sale.show_id = booking.show_id AND sale.cancelled)
     ), moved AS (
         UPDATE booking
@@ -211,21 +315,6 @@ BEGIN
     RETURN QUERY SELECT CASE WHEN v_taken IS NULL THEN v_number END, v_taken;
 END $$;
 
-CREATE FUNCTION booking_moves_as_drawn() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
-        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
-        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'),
-        ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
-    ) THEN
-        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
-            USING ERRCODE = 'check_violation';
-    END IF;
-    RETURN NEW;
-END $$;
-
 CREATE TABLE booking (
     show_id bigint NOT NULL,
     number bigint NOT NULL,
@@ -250,19 +339,6 @@ CREATE TABLE booking (
     CONSTRAINT no_negative_amount CHECK ((amount_minor >= 0))
 );
 
-CREATE FUNCTION booking_rows(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS SETOF booking
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
-           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
-           now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision
-      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
-                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
-        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
-              note, left_ms, currency, seats, prices, amount, revision)
-     WHERE outcome IN ('held', 'confirmed');
-$$;
-
 CREATE VIEW payable_booking AS
  SELECT show_id,
     number,
@@ -284,6 +360,40 @@ CREATE VIEW payable_booking AS
     revision
    FROM booking
   WHERE (state <> 'blocked'::booking_state);
+
+CREATE FUNCTION booking_by_key(p_show bigint, p_number bigint) RETURNS SETOF payable_booking
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT * FROM payable_booking WHERE show_id = p_show AND number = p_number OFFSET 0;
+$$;
+
+CREATE FUNCTION booking_moves_as_drawn() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
+        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
+        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'),
+        ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
+    ) THEN
+        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION booking_rows(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS SETOF booking
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
+           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
+           now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount, revision)
+     WHERE outcome IN ('held', 'confirmed');
+$$;
 
 CREATE FUNCTION bookings_with_seats(p_show bigint) RETURNS SETOF payable_booking
     LANGUAGE sql STABLE
@@ -330,6 +440,7 @@ END $$;
 
 CREATE FUNCTION cancelled_shows_with_buyers(p_max integer) RETURNS SETOF bigint
     LANGUAGE sql
+    SET enable_seqscan TO 'off'
     AS $$
     WITH cancelled AS (
           SELECT show_id,
@@ -340,8 +451,7 @@ CREATE FUNCTION cancelled_shows_with_buyers(p_max integer) RETURNS SETOF bigint
            LIMIT p_max
     ), emptied AS (
         UPDATE sale SET emptied_at = now()
-          FROM cancelled
-         WHERE sale.show_id = cancelled.show_id AND NOT cancelled.has_buyers AND sale.cancelled
+         WHERE show_id = ANY (ARRAY(SELECT show_id FROM cancelled WHERE NOT has_buyers)) AND cancelled
     )
     SELECT show_id FROM cancelled WHERE has_buyers;
 $$;
@@ -668,49 +778,114 @@ BEGIN
     RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
 END $$;
 
-CREATE FUNCTION count_owners_down(p_show bigint[], p_number bigint[], p_seats integer[] DEFAULT NULL::integer[]) RETURNS void
+CREATE FUNCTION count_for_account() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE owner_count SET guest_seats = greatest(0, guest_seats + NEW.seats - OLD.seats)
+     WHERE show_id = NEW.show_id AND owner_id = NEW.counts_for;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION count_free_seats_down(p_show bigint[], p_number bigint[], p_seats integer[]) RETURNS void
     LANGUAGE sql
     AS $$
     WITH gone AS (
-        SELECT booking.show_id, booking.owner_id,
+        SELECT booking.show_id, split_part(booking.claim_id, '@', 2) AS party, sum(a.seats)::int AS seats
+          FROM unnest(p_show, p_number, p_seats) AS a (show_id, number, seats)
+          JOIN booking USING (show_id, number)
+         WHERE booking.claim_id LIKE '%@%' AND was_free(booking)
+         GROUP BY 1, 2
+    ), locked AS (
+        SELECT party_count.show_id, party_count.party, gone.seats
+          FROM party_count JOIN gone USING (show_id, party)
+      ORDER BY party_count.show_id, party_count.party
+           FOR UPDATE OF party_count
+    )
+    UPDATE party_count SET seats = greatest(0, party_count.seats - locked.seats)
+      FROM locked
+     WHERE party_count.show_id = locked.show_id AND party_count.party = locked.party;
+$$;
+
+CREATE FUNCTION count_holds_down(p_show bigint[], p_number bigint[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH gone AS (
+        SELECT booking.show_id, booking.owner_id, count(*)::int AS holds
+          FROM unnest(p_show, p_number) AS a (show_id, number) JOIN booking USING (show_id, number)
+         WHERE booking.claim_id LIKE '%@%'
+         GROUP BY 1, 2
+    ), locked AS (
+        SELECT owner_count.show_id, owner_count.owner_id, gone.holds
+          FROM owner_count JOIN gone USING (show_id, owner_id)
+      ORDER BY owner_count.show_id, owner_count.owner_id
+           FOR UPDATE OF owner_count
+    )
+    UPDATE owner_count SET holds = greatest(0, owner_count.holds - locked.holds)
+      FROM locked
+     WHERE owner_count.show_id = locked.show_id AND owner_count.owner_id = locked.owner_id;
+$$;
+
+CREATE FUNCTION count_owners_down(p_show bigint[], p_number bigint[], p_seats integer[] DEFAULT NULL::integer[], p_lapsed boolean DEFAULT false) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH gone AS (
+        SELECT booking.show_id, booking.owner_id, count(*)::int AS bookings,
+               count(*) FILTER (WHERE p_seats IS NULL AND booking.claim_id LIKE '%@%')::int AS holds,
                sum(CASE WHEN p_seats IS NULL THEN cardinality(booking.seats) ELSE a.seats END)::int AS seats
           FROM unnest(p_show, p_number, p_seats) AS a (show_id, number, seats)
           JOIN booking USING (show_id, number)
          WHERE booking.counts
          GROUP BY 1, 2
     ), locked AS (
-        SELECT owner_count.show_id, owner_count.owner_id, gone.seats
+        SELECT owner_count.show_id, owner_count.owner_id, gone.seats, gone.holds AS ended, gone.bookings,
+               owner_count.lapses_since > now() - interval '1 hour' AS is_same_hour
           FROM owner_count JOIN gone USING (show_id, owner_id)
          WHERE gone.seats > 0
       ORDER BY owner_count.show_id, owner_count.owner_id
            FOR UPDATE OF owner_count
     )
-    UPDATE owner_count SET seats = owner_count.seats - locked.seats
+    UPDATE owner_count
+       SET seats = owner_count.seats - locked.seats,
+           holds = greatest(0, owner_count.holds - locked.ended),
+           lapses = CASE WHEN NOT p_lapsed THEN lapses
+                         WHEN is_same_hour THEN lapses + bookings ELSE bookings END,
+           lapses_since = CASE WHEN NOT p_lapsed OR is_same_hour THEN lapses_since ELSE now() END,
+           lapsed_at = CASE WHEN p_lapsed THEN now() ELSE lapsed_at END
       FROM locked
      WHERE owner_count.show_id = locked.show_id AND owner_count.owner_id = locked.owner_id;
 $$;
 
-CREATE FUNCTION count_owners_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_seats text[], p_max integer[]) RETURNS integer[]
+CREATE FUNCTION count_owners_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_claim text[], p_seats text[], p_max integer[], p_guest boolean[], p_limits hold_limits) RETURNS TABLE(place integer, reason text)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
-    v_over  int[];
-    v_lost  int[];
+    v_count  int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
+    v_holds  int[] := ARRAY(SELECT (claim_id LIKE '%@%')::int FROM unnest(p_claim) AS claim_id);
+    v_guests bigint[] := ARRAY(SELECT owner_id FROM unnest(p_owner, p_guest) AS a (owner_id, is_guest)
+                                WHERE is_guest);
+    v_holds_max  int := coalesce((p_limits).guest_holds_max, 2147483647);
+    v_lapses_max int := coalesce((p_limits).lapses_max, 2147483647);
+    v_cool_since timestamptz := now() - coalesce((p_limits).cooldown_s, 0) * interval '1 s';
+    v_over   int[];
 BEGIN
     WITH counted AS (
-        INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
-        SELECT show_id, owner_id, sum(seats)::int, max(seats_max)
-          FROM unnest(p_show, p_owner, p_number, v_count, p_max)
-            AS a (show_id, owner_id, number, seats, seats_max)
+        INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
+        SELECT show_id, owner_id, sum(seats)::int, max(seats_max), sum(holds)::int
+          FROM unnest(p_show, p_owner, p_number, v_count, p_max, v_holds)
+            AS a (show_id, owner_id, number, seats, seats_max, holds)
          WHERE number IS NOT NULL
       GROUP BY show_id, owner_id
         HAVING sum(seats) <= max(seats_max)
+           AND (sum(holds) <= v_holds_max OR owner_id <> ALL (v_guests))
       ORDER BY show_id, owner_id
             ON CONFLICT (show_id, owner_id) DO UPDATE
-           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
-         WHERE owner_count.seats + excluded.seats <= excluded.seats_max
+           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max,
+               holds = owner_count.holds + excluded.holds
+         WHERE owner_count.seats + owner_count.guest_seats + excluded.seats <= excluded.seats_max
+           AND (owner_count.lapses < v_lapses_max OR owner_count.lapsed_at <= v_cool_since)
+           AND (owner_count.holds + excluded.holds <= v_holds_max OR excluded.owner_id <> ALL (v_guests))
      RETURNING show_id, owner_id
     )
     SELECT array_agg(ord ORDER BY show_id, owner_id, ord) INTO v_over
@@ -719,19 +894,110 @@ BEGIN
        AND NOT EXISTS (SELECT 1 FROM counted
                         WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
 
-    FOR i IN 1 .. coalesce(cardinality(v_over), 0) LOOP  -- together they do not fit: try one by one
-        INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
-        SELECT p_show[v_over[i]], p_owner[v_over[i]], v_count[v_over[i]], p_max[v_over[i]]
-         WHERE v_count[v_over[i]] <= p_max[v_over[i]]
+    FOREACH place IN ARRAY coalesce(v_over, '{}') LOOP  -- together they do not fit: try one by one
+        INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
+        SELECT p_show[place], p_owner[place], v_count[place], p_max[place], v_holds[place]
+         WHERE v_count[place] <= p_max[place]
             ON CONFLICT (show_id, owner_id) DO UPDATE
-           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
-         WHERE owner_count.seats + excluded.seats <= excluded.seats_max;
+           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max,
+               holds = owner_count.holds + excluded.holds
+         WHERE owner_count.seats + owner_count.guest_seats + excluded.seats <= excluded.seats_max
+           AND (owner_count.lapses < v_lapses_max OR owner_count.lapsed_at <= v_cool_since)
+           AND (owner_count.holds + excluded.holds <= v_holds_max OR excluded.owner_id <> ALL (v_guests));
         IF NOT FOUND THEN
-            v_lost := v_lost || v_over[i];
+            SELECT CASE WHEN lapses >= v_lapses_max AND lapsed_at > v_cool_since THEN 'cooling'
+                        WHEN holds + v_holds[place] > v_holds_max AND owner_id = ANY (v_guests)
+                        THEN 'has_hold' ELSE 'limit' END
+              INTO reason
+              FROM owner_count WHERE show_id = p_show[place] AND owner_id = p_owner[place];
+            reason := coalesce(reason, 'limit');
+            RETURN NEXT;
         END IF;
     END LOOP;
-    RETURN v_lost;
 END $$;
+
+CREATE FUNCTION count_parties_down(p_show bigint[], p_number bigint[], p_lapsed boolean) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH gone AS (
+        SELECT booking.show_id, split_part(booking.claim_id, '@', 2) AS party, count(*)::int AS bookings,
+               sum(cardinality(booking.seats))::int AS seats
+          FROM unnest(p_show, p_number) AS a (show_id, number) JOIN booking USING (show_id, number)
+         WHERE booking.claim_id LIKE '%@%' AND (booking.state <> 'confirmed' OR booking.amount_minor > 0)
+         GROUP BY 1, 2
+    ), locked AS (
+        SELECT party_count.show_id, party_count.party, gone.seats, gone.bookings,
+               party_count.lapses_since > now() - interval '1 hour' AS is_same_hour
+          FROM party_count JOIN gone USING (show_id, party)
+      ORDER BY party_count.show_id, party_count.party
+           FOR UPDATE OF party_count
+    )
+    UPDATE party_count
+       SET seats = greatest(0, party_count.seats - locked.seats),
+           lapses = CASE WHEN NOT p_lapsed THEN lapses
+                         WHEN is_same_hour THEN lapses + bookings ELSE bookings END,
+           lapses_since = CASE WHEN NOT p_lapsed OR is_same_hour THEN lapses_since ELSE now() END,
+           lapsed_at = CASE WHEN p_lapsed THEN now() ELSE lapsed_at END
+      FROM locked
+     WHERE party_count.show_id = locked.show_id AND party_count.party = locked.party;
+$$;
+
+CREATE FUNCTION count_parties_up(p_show bigint[], p_number bigint[], p_claim text[], p_seats text[], p_limits hold_limits) RETURNS TABLE(place integer, reason text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_count int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
+    v_party text[] := ARRAY(SELECT split_part(claim_id, '@', 2) FROM unnest(p_claim) AS claim_id);
+    v_seats_max  int := coalesce((p_limits).range_seats_max, 2147483647);
+    v_lapses_max int := coalesce((p_limits).range_lapses_max, 2147483647);
+    v_cool_since timestamptz := now() - coalesce((p_limits).cooldown_s, 0) * interval '1 s';
+    v_over  int[];
+BEGIN
+    WITH counted AS (
+        INSERT INTO party_count (show_id, party, seats)
+        SELECT show_id, party, sum(seats)::int
+          FROM unnest(p_show, v_party, p_number, v_count) AS a (show_id, party, number, seats)
+         WHERE number IS NOT NULL AND party <> ''
+      GROUP BY show_id, party
+        HAVING sum(seats) <= v_seats_max
+      ORDER BY show_id, party
+            ON CONFLICT (show_id, party) DO UPDATE SET seats = party_count.seats + excluded.seats
+         WHERE party_count.seats + excluded.seats <= v_seats_max
+           AND (party_count.lapses < v_lapses_max OR party_count.lapsed_at <= v_cool_since)
+     RETURNING show_id, party
+    )
+    SELECT array_agg(ord ORDER BY show_id, party, ord) INTO v_over
+      FROM unnest(p_show, v_party, p_number) WITH ORDINALITY AS a (show_id, party, number, ord)
+     WHERE number IS NOT NULL AND party <> ''
+       AND NOT EXISTS (SELECT 1 FROM counted
+                        WHERE counted.show_id = a.show_id AND counted.party = a.party);
+
+    FOREACH place IN ARRAY coalesce(v_over, '{}') LOOP
+        INSERT INTO party_count (show_id, party, seats)
+        SELECT p_show[place], v_party[place], v_count[place]
+         WHERE v_count[place] <= v_seats_max
+            ON CONFLICT (show_id, party) DO UPDATE SET seats = party_count.seats + excluded.seats
+         WHERE party_count.seats + excluded.seats <= v_seats_max
+           AND (party_count.lapses < v_lapses_max OR party_count.lapsed_at <= v_cool_since);
+        IF NOT FOUND THEN
+            SELECT CASE WHEN lapses >= v_lapses_max AND lapsed_at > v_cool_since THEN 'cooling' END
+              INTO reason
+              FROM party_count WHERE show_id = p_show[place] AND party = v_party[place];
+            reason := coalesce(reason, 'range_full');
+            RETURN NEXT;
+        END IF;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION count_party_again(p_booking booking, p_seats integer) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO party_count (show_id, party, seats)
+    SELECT p_booking.show_id, split_part(p_booking.claim_id, '@', 2), p_seats
+     WHERE p_booking.claim_id LIKE '%@%'
+        ON CONFLICT (show_id, party) DO UPDATE SET seats = party_count.seats + excluded.seats;
+$$;
 
 CREATE FUNCTION decline_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reason text[], p_code text[], p_step payment_step) RETURNS SETOF payment_detail
     LANGUAGE plpgsql
@@ -839,6 +1105,27 @@ CREATE FUNCTION door_verdict(p_ticket ticket, p_policy entry_policy, p_way text,
                 ELSE 'admitted' END;
 $$;
 
+CREATE FUNCTION end_memberships(p_accounts bigint[]) RETURNS SETOF bigint
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM FROM organisation
+      WHERE id IN (SELECT organisation_id FROM membership WHERE account_id = ANY (p_accounts))
+      ORDER BY id FOR NO KEY UPDATE;
+    RETURN QUERY
+        SELECT DISTINCT own.organisation_id FROM membership AS own
+         WHERE own.account_id = ANY (p_accounts) AND 'owner' = ANY (own.rights)
+           AND NOT EXISTS (SELECT FROM membership AS other
+                            WHERE other.organisation_id = own.organisation_id
+                              AND other.account_id <> ALL (p_accounts) AND 'owner' = ANY (other.rights));
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    DELETE FROM membership WHERE account_id = ANY (p_accounts);
+    UPDATE invitation SET ended_at = now(), ended_as = 'withdrawn'
+     WHERE invited_by = ANY (p_accounts) AND ended_at IS NULL;
+END $$;
+
 CREATE FUNCTION entry_policy_of(p_show bigint) RETURNS entry_policy
     LANGUAGE plpgsql STABLE
     AS $$
@@ -850,6 +1137,82 @@ BEGIN
         v_policy := ROW(p_show, 'fixed', true)::entry_policy;
     END IF;
     RETURN v_policy;
+END $$;
+
+CREATE FUNCTION erase_accounts(p_accounts bigint[], p_addresses text[]) RETURNS TABLE(account_id bigint, new_version integer)
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    DELETE FROM mail_token WHERE mail_token.account_id = ANY (p_accounts) OR email = ANY (p_addresses);
+    DELETE FROM totp WHERE totp.account_id = ANY (p_accounts);
+    DELETE FROM passkey WHERE passkey.account_id = ANY (p_accounts);
+    DELETE FROM recovery_code WHERE recovery_code.account_id = ANY (p_accounts);
+    DELETE FROM sign_in_step WHERE sign_in_step.account_id = ANY (p_accounts);
+    UPDATE session SET ended_at = now(), ended_by = 'erased', device = ''
+     WHERE session.account_id = ANY (p_accounts) AND ended_at IS NULL;
+    RETURN QUERY
+    UPDATE account
+       SET email = 'erased-' || id || '@guest.invalid', name = 'Erased', password_hash = NULL,
+           contact_email = NULL, verified_at = NULL, locale = 'en', guest_of = NULL, erased_at = now(),
+           version = version + 1, changed_at = now()
+     WHERE id = ANY (p_accounts)
+    RETURNING id, version;
+END $$;
+
+CREATE FUNCTION erase_from_audit_log(p_chain bigint, p_numbers bigint[], p_why text) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_erased bigint[];
+BEGIN
+    WITH erased AS (
+           UPDATE audit_entry SET personal = NULL, salt = NULL
+            WHERE chain = p_chain AND number = ANY (p_numbers) AND personal IS NOT NULL
+        RETURNING number
+    )
+    SELECT array_agg(number ORDER BY number) INTO v_erased FROM erased;
+    IF v_erased IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM append_to_audit_log(jsonb_build_array(jsonb_build_object(
+        'chain', p_chain, 'action', 'audit_log.personal_data_erased', 'subject_kind', 'audit_log',
+        'subject_id', p_chain::text, 'subject_name', '', 'via', 'job', 'before', '{}'::jsonb,
+        'after', jsonb_build_object('numbers', v_erased, 'why', p_why), 'personal', '{}'::jsonb)));
+    RETURN cardinality(v_erased);
+END $$;
+
+CREATE FUNCTION erase_identities(p_accounts bigint[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    DELETE FROM oidc_identity WHERE account_id = ANY (p_accounts);
+$$;
+
+CREATE FUNCTION erase_notices(p_addresses text[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    DELETE FROM notice WHERE address = ANY (p_addresses);
+$$;
+
+CREATE FUNCTION erase_person_from_audit_log(p_account bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM erase_from_audit_log(chain, numbers, 'account ' || p_account)
+       FROM (SELECT chain, array_agg(number) AS numbers
+               FROM (SELECT chain, number FROM audit_entry
+                      WHERE actor_id = p_account AND personal IS NOT NULL
+                      UNION
+                     SELECT chain, number FROM audit_entry
+                      WHERE person_id = p_account AND personal IS NOT NULL) AS of_account
+           GROUP BY chain ORDER BY chain) AS by_chain;
+END $$;
+
+CREATE FUNCTION erase_ticket_addresses(p_addresses text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE ticket_transfer SET email = '' WHERE email = ANY (p_addresses);
+    UPDATE ticket SET owner_email = '' WHERE owner_email = ANY (p_addresses);
 END $$;
 
 CREATE FUNCTION expire_lapsed(p_show bigint[], p_number bigint[]) RETURNS SETOF booking
@@ -877,7 +1240,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM release_seats(v_show, v_number);
-    PERFORM count_owners_down(v_show, v_number);
+    PERFORM count_owners_down(v_show, v_number, p_lapsed => true);
     PERFORM record_moves(v_show, v_number, 'expire', NULL);
     RETURN QUERY
     SELECT booking.*
@@ -907,7 +1270,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM release_seats(v_show, v_number);
-    PERFORM count_owners_down(v_show, v_number);
+    PERFORM count_owners_down(v_show, v_number, p_lapsed => true);
     PERFORM record_moves(v_show, v_number, 'expire', NULL);
     RETURN QUERY
     SELECT b.show_id, b.number, b.fence, cardinality(b.seats)
@@ -1078,6 +1441,20 @@ CREATE FUNCTION has_facts(p_show bigint, p_number bigint) RETURNS boolean
     SELECT EXISTS (SELECT FROM outbox WHERE show_id = p_show AND number = p_number);
 $$;
 
+CREATE FUNCTION hide_sales(p_show bigint[], p_hidden boolean[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM 1 FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR UPDATE;
+    UPDATE sale
+       SET hidden = wanted.hidden, epoch = sale.epoch + 1, map_stale = true, marked_at = now()
+      FROM unnest(p_show, p_hidden) AS wanted (show_id, hidden)
+     WHERE sale.show_id = wanted.show_id;
+    PERFORM add_fact(show_id, NULL, 'show.changed',
+                     jsonb_build_object('opens_at', opens_at, 'closes_at', closes_at, 'revision', revision))
+       FROM sale WHERE show_id = ANY (p_show);
+END $$;
+
 CREATE FUNCTION invoices_stay() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1125,6 +1502,31 @@ BEGIN
         RAISE EXCEPTION 'an entry of the journal does not balance' USING ERRCODE = 'check_violation';
     END IF;
     RETURN NULL;
+END $$;
+
+CREATE FUNCTION leave_to_newer_workers() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.due_at := 'infinity';
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION limit_proving_mails() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NEW.kind NOT IN ('confirm_address', 'reset_password', 'sign_in_link', 'invitation', 'ticket_got')
+       AND EXISTS (SELECT FROM account_profile WHERE id = NEW.account_id AND is_verified) THEN
+        RETURN NEW;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('holdfast mails to ' || NEW.address, 0));
+    IF (SELECT count(*) FROM notice
+         WHERE address = NEW.address AND written_at > now() - interval '1 hour'
+           AND (show_id = 0 OR kind IN ('ticket_got', 'confirm_address'))) >= 6 THEN
+        RETURN NULL;
+    END IF;
+    RETURN NEW;
 END $$;
 
 CREATE FUNCTION lock_bookings(p_show bigint[], p_number bigint[]) RETURNS void
@@ -1179,6 +1581,15 @@ BEGIN
     PERFORM 1 FROM ticket AS t JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
       ORDER BY t.show_id, t.number, t.seat FOR UPDATE OF t;
 END $$;
+
+CREATE FUNCTION make_own_organisation(p_account bigint, p_name text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH made AS (
+        INSERT INTO organisation (id, name) VALUES (p_account, p_name) ON CONFLICT DO NOTHING RETURNING id
+    )
+    INSERT INTO membership (organisation_id, account_id, rights) SELECT id, id, '{owner}' FROM made;
+$$;
 
 CREATE FUNCTION mark_every_map_stale() RETURNS void
     LANGUAGE sql
@@ -1266,6 +1677,16 @@ CREATE FUNCTION matching_shows(p_city text, p_venues bigint[], p_date_from date,
        AND ends_at > now();
 $$;
 
+CREATE FUNCTION may_be_written_to(p_account bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT account.is_verified OR account.contact_at = '-infinity'
+           OR EXISTS (SELECT FROM payer
+                       WHERE payer.owner_id = account.id AND payer.requested_at >= account.contact_at)
+      FROM account_profile AS account
+     WHERE account.id = p_account;
+$$;
+
 CREATE FUNCTION merge_holds(p_show bigint, p_to bigint, p_to_fence bigint, p_from bigint, p_from_fence bigint, p_life_max_s integer) RETURNS SETOF booking
     LANGUAGE plpgsql
     AS $$
@@ -1292,6 +1713,7 @@ BEGIN
     PERFORM freeze_booking_facts(p_show, p_to, jsonb_build_object(
         'seats', v_to.seats, 'prices_minor', v_to.prices_minor, 'amount_minor', v_to.amount_minor));
     UPDATE booking SET state = 'cancelled' WHERE show_id = p_show AND number = p_from;
+    PERFORM count_holds_down(ARRAY[p_show], ARRAY[p_from]);
     PERFORM record_moves(ARRAY[p_show], ARRAY[p_from], 'cancel', 0);
     UPDATE taken_seat SET number = p_to
      WHERE show_id = p_show AND seat = ANY (v_from.seats) AND number = p_from;
@@ -1304,6 +1726,7 @@ BEGIN
               FROM unnest(v_to.seats || v_from.seats, v_to.prices_minor || v_from.prices_minor)
                 AS a (seat, price)) AS joined
      WHERE show_id = p_show AND number = p_to;
+    PERFORM count_party_again(v_to, cardinality(v_from.seats));
     INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
     VALUES (p_show, p_to, 'merge', v_to.state, v_to.fence, v_to.owner_id);
     -- After the other one's booking.cancelled: a consumer that follows seats has them taken at the end.
@@ -1312,6 +1735,31 @@ BEGIN
         'added', v_from.seats, 'from_number', p_from))
        FROM booking WHERE show_id = p_show AND number = p_to;
     RETURN QUERY SELECT * FROM booking WHERE show_id = p_show AND number = p_to;
+END $$;
+
+CREATE FUNCTION merge_owner_counts(p_guest bigint, p_account bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_shows bigint[] := ARRAY(SELECT DISTINCT show_id FROM booking WHERE owner_id = p_guest);
+BEGIN
+    PERFORM FROM owner_count
+      WHERE show_id = ANY (v_shows) AND owner_id IN (p_guest, p_account)
+      ORDER BY show_id, owner_id FOR UPDATE;
+    WITH merged AS (
+        UPDATE owner_count SET counts_for = p_account
+         WHERE show_id = ANY (v_shows) AND owner_id = p_guest AND counts_for IS NULL
+     RETURNING *
+    )
+    INSERT INTO owner_count (show_id, owner_id, seats, seats_max, guest_seats, lapses, lapses_since,
+                             lapsed_at)
+    SELECT show_id, p_account, 0, seats_max, seats, lapses, lapses_since, lapsed_at
+      FROM merged
+        ON CONFLICT (show_id, owner_id) DO UPDATE
+       SET guest_seats = owner_count.guest_seats + excluded.guest_seats,
+           lapses = owner_count.lapses + excluded.lapses,
+           lapses_since = least(owner_count.lapses_since, excluded.lapses_since),
+           lapsed_at = greatest(owner_count.lapsed_at, excluded.lapsed_at);
 END $$;
 
 CREATE FUNCTION new_number() RETURNS bigint
@@ -1327,7 +1775,7 @@ CREATE FUNCTION oldest_ticket_key(p_show bigint) RETURNS integer
     SELECT coalesce(max(key_id), 0) + 1 FROM revoked_ticket_key WHERE show_id IN (0, p_show);
 $$;
 
-CREATE FUNCTION open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_confirms_free boolean[], p_by_ledger boolean) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
+CREATE FUNCTION open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_confirms_free boolean[], p_by_ledger boolean, p_guest boolean[] DEFAULT NULL::boolean[], p_limits hold_limits DEFAULT NULL::hold_limits) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1341,6 +1789,7 @@ DECLARE
     v_lapsed_number bigint[];
     v_details jsonb;
     v_lost    int[];
+    v_reason  text[];                -- of each of them
     v_easy    boolean;
 BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
@@ -1409,18 +1858,35 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- The limits: counters are the last of all locks, in key order. What lapsed above is subtracted first.
+    -- The limits: counters are the last of all locks, those of owners before those of parties, in key order.
+    -- What lapsed above is subtracted first.
     IF v_lapsed_show IS NOT NULL THEN
-        PERFORM count_owners_down(v_lapsed_show, v_lapsed_number);
-        PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
+        PERFORM count_owners_down(v_lapsed_show, v_lapsed_number, p_lapsed => true);
     END IF;
-    v_lost := count_owners_up(p_show, p_owner, v_number, p_seats, v_max);
+    SELECT array_agg(over.place), array_agg(over.reason) INTO v_lost, v_reason
+      FROM count_owners_up(p_show, p_owner, v_number, p_claim, p_seats, v_max, p_guest, p_limits) AS over;
     IF v_lost IS NOT NULL THEN
         PERFORM delete_openings(p_show, v_number, v_lost);
         FOR i IN 1 .. cardinality(v_lost) LOOP
-            v_outcome[v_lost[i]] := 'limit';
+            v_outcome[v_lost[i]] := v_reason[i];
             v_number[v_lost[i]] := NULL;
         END LOOP;
+    END IF;
+    IF v_lapsed_show IS NOT NULL THEN
+        PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
+    END IF;
+    IF array_to_string(p_claim, ' ') LIKE '%@%' THEN
+        SELECT array_agg(over.place), array_agg(over.reason) INTO v_lost, v_reason
+          FROM count_parties_up(p_show, v_number, p_claim, p_seats, p_limits) AS over;
+        IF v_lost IS NOT NULL THEN
+            PERFORM count_owners_down(array_agg(p_show[place]), array_agg(v_number[place]))
+               FROM unnest(v_lost) AS place;
+            PERFORM delete_openings(p_show, v_number, v_lost);
+            FOR i IN 1 .. cardinality(v_lost) LOOP
+                v_outcome[v_lost[i]] := v_reason[i];
+                v_number[v_lost[i]] := NULL;
+            END LOOP;
+        END IF;
     END IF;
 
     -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
@@ -1441,19 +1907,37 @@ BEGIN
     RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
+CREATE FUNCTION organisers_have_an_organisation() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM make_own_organisation(NEW.id, NEW.name);
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION owners_are_organisations() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM organisation WHERE id = NEW.organiser_id) THEN
+        PERFORM make_own_organisation(id, name) FROM account_profile
+          WHERE id = NEW.organiser_id AND role IN ('organiser', 'admin');
+    END IF;
+    RETURN NEW;
+END $$;
+
 CREATE FUNCTION pass_now(p_account bigint, p_show bigint, p_grace interval DEFAULT '00:00:00'::interval) RETURNS TABLE(pass_id bigint, gate text, covers boolean, any_show bigint, starts_at timestamp with time zone)
     LANGUAGE sql STABLE
     AS $$
-    SELECT gate_pass.id, gate_pass.gate, covered.show_id IS NOT NULL,
-           (SELECT min(s.show_id) FROM gate_pass_show AS s WHERE s.pass_id = gate_pass.id),
-           gate_pass.starts_at
-      FROM gate_pass
-      LEFT JOIN gate_pass_show AS covered ON covered.pass_id = gate_pass.id AND covered.show_id = p_show
-     WHERE gate_pass.account_id = p_account
-       AND gate_pass.revoked_at IS NULL
-       AND gate_pass.starts_at <= now()
-       AND gate_pass.ends_at + p_grace > now()
-  ORDER BY covered.show_id IS NULL, gate_pass.id DESC
+    SELECT pass.id, pass.gate, covered.show_id IS NOT NULL,
+           (SELECT min(s.show_id) FROM gate_pass_show AS s WHERE s.pass_id = pass.id),
+           pass.starts_at
+      FROM good_pass AS pass
+      LEFT JOIN gate_pass_show AS covered ON covered.pass_id = pass.id AND covered.show_id = p_show
+     WHERE pass.account_id = p_account
+       AND pass.starts_at <= now()
+       AND pass.ends_at + p_grace > now()
+  ORDER BY covered.show_id IS NULL, pass.id DESC
      LIMIT 1;
 $$;
 
@@ -1623,9 +2107,11 @@ DECLARE
     v_show   bigint[];
     v_number bigint[];
     v_kind   text[];
+    v_has_parties boolean;
 BEGIN
     WITH moved AS (
-        SELECT show_id, number, booking.state, booking.fence, booking.owner_id, ord
+        SELECT show_id, number, booking.state, booking.fence, booking.owner_id, ord,
+               booking.claim_id LIKE '%@%' AS has_party
           FROM unnest(p_show, p_number) WITH ORDINALITY AS a (show_id, number, ord)
           JOIN booking USING (show_id, number)
     ), audit AS (
@@ -1635,8 +2121,8 @@ BEGIN
       ORDER BY ord
     )
     SELECT array_agg(show_id ORDER BY ord), array_agg(number ORDER BY ord),
-           array_agg('booking.' || state ORDER BY ord)
-      INTO v_show, v_number, v_kind
+           array_agg('booking.' || state ORDER BY ord), bool_or(has_party)
+      INTO v_show, v_number, v_kind, v_has_parties
       FROM moved;
     PERFORM add_facts(v_show, v_number, v_kind);
     IF p_move = 'confirm' THEN
@@ -1645,6 +2131,13 @@ BEGIN
            FROM unnest(v_show, v_number) WITH ORDINALITY AS a (show_id, number, ord)
            JOIN booking USING (show_id, number),
                 unnest(booking.seats) WITH ORDINALITY AS s (seat, place);
+    END IF;
+    -- The last locks of all; here, so that no move can miss it.
+    IF v_has_parties AND p_move IN ('confirm', 'expire', 'cancel') THEN
+        IF p_move = 'confirm' THEN  -- the other moves have counted their owners down
+            PERFORM count_holds_down(v_show, v_number);
+        END IF;
+        PERFORM count_parties_down(v_show, v_number, p_move = 'expire');
     END IF;
 END $$;
 
@@ -1680,6 +2173,42 @@ BEGIN
     INSERT INTO show_time_change (show_id, revision, starts_before, starts_at)
     VALUES (NEW.id, NEW.revision, OLD.starts_at, NEW.starts_at);
     RETURN NULL;
+END $$;
+
+CREATE FUNCTION refresh_visibility(p_event bigint, p_venue bigint, p_show bigint) RETURNS SETOF bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_show   bigint[];
+    v_hidden boolean[];
+BEGIN
+    WITH wanted AS (
+          SELECT show.id, show.hidden,
+                 NOT (show.published AND event.published AND venue.published) AS is_hidden
+            FROM show
+            JOIN event ON event.id = show.event_id
+            JOIN hall ON hall.id = show.hall_id
+            JOIN venue ON venue.id = hall.venue_id
+           WHERE show.id = ANY (ARRAY(
+                     SELECT id FROM show WHERE event_id = p_event
+                      UNION ALL
+                     SELECT show.id FROM hall JOIN show ON show.hall_id = hall.id
+                      WHERE hall.venue_id = p_venue
+                      UNION ALL
+                     SELECT p_show))
+        ORDER BY show.id
+             FOR UPDATE OF show
+    ), changed AS (
+           UPDATE show SET hidden = wanted.is_hidden, updated_at = now()
+             FROM wanted
+            WHERE show.id = wanted.id AND wanted.hidden <> wanted.is_hidden
+        RETURNING show.id, show.hidden
+    )
+    SELECT array_agg(id ORDER BY id), array_agg(hidden ORDER BY id) INTO v_show, v_hidden FROM changed;
+    IF v_show IS NOT NULL THEN
+        PERFORM hide_sales(v_show, v_hidden);
+    END IF;
+    RETURN QUERY SELECT unnest(v_show);
 END $$;
 
 CREATE FUNCTION release_block(p_show bigint, p_number bigint, p_seats integer[], p_actor bigint) RETURNS TABLE(was integer[], released integer[])
@@ -1838,12 +2367,21 @@ BEGIN
     SELECT show_id, unnest(seats), number FROM booking
      WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed', 'blocked')
         ON CONFLICT DO NOTHING;
-    INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
-    SELECT show_id, owner_id, sum(cardinality(seats)), greatest(sum(cardinality(seats)), NEW.owner_seats_max)
+    INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
+    SELECT show_id, owner_id, sum(cardinality(seats)), greatest(sum(cardinality(seats)), NEW.owner_seats_max),
+           count(*) FILTER (WHERE state IN ('held', 'paying') AND claim_id LIKE '%@%')
       FROM booking
      WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed') AND counts
   GROUP BY show_id, owner_id
-        ON CONFLICT (show_id, owner_id) DO UPDATE SET seats = excluded.seats, seats_max = excluded.seats_max;
+        ON CONFLICT (show_id, owner_id) DO UPDATE
+       SET seats = excluded.seats, seats_max = excluded.seats_max, holds = excluded.holds;
+    INSERT INTO party_count (show_id, party, seats)
+    SELECT show_id, split_part(claim_id, '@', 2), sum(cardinality(seats))
+      FROM booking
+     WHERE show_id = NEW.show_id AND claim_id LIKE '%@%'
+       AND (state IN ('held', 'paying') OR state = 'confirmed' AND was_free(booking))
+  GROUP BY 1, 2
+        ON CONFLICT (show_id, party) DO UPDATE SET seats = excluded.seats;
     NEW.archived_at := NULL;
     NEW.purged_at := NULL;
     RETURN NEW;
@@ -1865,9 +2403,11 @@ BEGIN
     )
     SELECT count(*) INTO v_got FROM got;
     IF v_got = cardinality(p_booking.seats) THEN
-        UPDATE owner_count SET seats = seats + v_got
-         WHERE show_id = p_booking.show_id AND owner_id = p_booking.owner_id AND seats + v_got <= seats_max;
+        UPDATE owner_count SET seats = seats + v_got, holds = holds + (p_booking.claim_id LIKE '%@%')::int
+         WHERE show_id = p_booking.show_id AND owner_id = p_booking.owner_id
+           AND seats + guest_seats + v_got <= seats_max;
         IF FOUND THEN
+            PERFORM count_party_again(p_booking, v_got);
             RETURN true;
         END IF;
     END IF;
@@ -1984,13 +2524,14 @@ CREATE TABLE sale (
     emptied_at timestamp with time zone,
     archived_at timestamp with time zone,
     purged_at timestamp with time zone,
+    hidden boolean DEFAULT false NOT NULL,
     CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
 );
 
 CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_is_done boolean, p_by_ledger boolean) RETURNS text
     LANGUAGE sql STABLE
     AS $$
-    SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled
+    SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled OR (p_sale).hidden
                   OR now() < (p_sale).opens_at - interval '500 ms'
                   OR now() >= (p_sale).closes_at + interval '500 ms' THEN 'closed'
                 WHEN (p_sale).revision <> p_revision THEN 'stale'
@@ -2171,10 +2712,9 @@ BEGIN
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
     SELECT array_agg(i) FILTER (WHERE p_method[i] <> '' AND p_card[i] IS NULL) INTO v_ask
       FROM unnest(v_fit) AS i
-      JOIN payable_booking AS b
-        ON b.show_id = p_show[i] AND b.number = p_number[i] AND b.owner_id = p_owner[i]
+     CROSS JOIN LATERAL booking_by_key(p_show[i], p_number[i]) AS b
       JOIN card_limit ON card_limit.show_id = b.show_id AND card_limit.revision = b.revision
-     WHERE b.state = 'held' AND b.expires_at > now();
+     WHERE b.owner_id = p_owner[i] AND b.state = 'held' AND b.expires_at > now();
     v_over := cards_over(p_show, p_number, p_owner, p_card, v_fit);
     v_fit := ARRAY(SELECT i FROM unnest(v_fit) AS i
                     WHERE i <> ALL (coalesce(v_ask, '{}')) AND i <> ALL (coalesce(v_over, '{}')));
@@ -2348,6 +2888,15 @@ BEGIN
        AND voided_at IS NULL AND used_at IS NULL;
 END $$;
 
+CREATE FUNCTION was_free(p_booking booking) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT p_booking.amount_minor = 0
+           AND NOT EXISTS (SELECT FROM booking_move AS m
+                            WHERE m.show_id = p_booking.show_id AND m.number = p_booking.number
+                              AND m.move = 'pay');
+$$;
+
 CREATE FUNCTION withdraw_block(p_show bigint, p_number bigint) RETURNS void
     LANGUAGE sql
     AS $$
@@ -2366,6 +2915,10 @@ CREATE TABLE account (
     locale text DEFAULT 'en'::text NOT NULL,
     contact_email text,
     guest_of bigint,
+    verified_at timestamp with time zone,
+    contact_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    banned_at timestamp with time zone,
+    erased_at timestamp with time zone,
     CONSTRAINT a_contact_is_short CHECK (((char_length(contact_email) >= 3) AND (char_length(contact_email) <= 254))),
     CONSTRAINT a_locale_is_a_short_name CHECK ((locale ~ '^[a-z]{2,3}$'::text)),
     CONSTRAINT an_account_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
@@ -2389,6 +2942,12 @@ CREATE VIEW account_profile AS
     role,
     locale,
     contact_email,
+    contact_at,
+    ((verified_at IS NOT NULL) OR (EXISTS ( SELECT
+           FROM account later
+          WHERE ((later.id = account.guest_of) AND (later.verified_at IS NOT NULL) AND (later.email = account.contact_email))))) AS is_verified,
+    ((banned_at IS NOT NULL) OR (erased_at IS NOT NULL)) AS is_shut,
+    ((password_hash IS NULL) AND (email ~~ '%@guest.invalid'::text)) AS is_guest,
     COALESCE(contact_email,
         CASE
             WHEN (email !~~ '%@guest.invalid'::text) THEN email
@@ -2396,11 +2955,77 @@ CREATE VIEW account_profile AS
         END) AS reached_at
    FROM account;
 
+CREATE TABLE passkey (
+    id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    credential_id bytea NOT NULL,
+    public_key bytea NOT NULL,
+    sign_count bigint NOT NULL,
+    transports text[] NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    last_used_at timestamp with time zone
+);
+
+CREATE TABLE totp (
+    account_id bigint NOT NULL,
+    secret bytea NOT NULL,
+    last_step bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    confirmed_at timestamp with time zone
+);
+
+CREATE VIEW account_with_second_factor AS
+ SELECT totp.account_id
+   FROM totp
+  WHERE (totp.confirmed_at IS NOT NULL)
+UNION
+ SELECT passkey.account_id
+   FROM passkey;
+
+CREATE TABLE api_key (
+    id bigint NOT NULL,
+    organisation_id bigint NOT NULL,
+    name text NOT NULL,
+    rights text[] NOT NULL,
+    created_by bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    CONSTRAINT a_key_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
+    CONSTRAINT known_rights CHECK ((rights <@ ARRAY['catalogue'::text, 'prices'::text, 'counter'::text, 'refund'::text, 'money'::text, 'door'::text, 'messages'::text, 'settings'::text]))
+);
+
+ALTER TABLE api_key ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME api_key_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE api_key_secret (
+    hash bytea NOT NULL,
+    key_id bigint NOT NULL,
+    prefix text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    ends_at timestamp with time zone,
+    first_used_at timestamp with time zone
+);
+
 CREATE VIEW archived_sale AS
  SELECT show_id,
     archived_at
    FROM sale
   WHERE (archived_at IS NOT NULL);
+
+CREATE TABLE audit_chain (
+    chain bigint NOT NULL,
+    number bigint DEFAULT 0 NOT NULL,
+    hash bytea DEFAULT '\x'::bytea NOT NULL,
+    at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
+);
 
 CREATE VIEW booking_for_fact AS
  SELECT show_id,
@@ -2429,6 +3054,7 @@ CREATE TABLE booking_move (
 CREATE VIEW booking_history AS
  SELECT show_id,
     number,
+    id,
     move,
     state,
     actor_id,
@@ -2538,6 +3164,26 @@ ALTER TABLE city ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE consent (
+    account_id bigint NOT NULL,
+    organisation_id bigint NOT NULL,
+    kind text NOT NULL,
+    version integer NOT NULL,
+    show_id bigint DEFAULT 0 NOT NULL,
+    number bigint DEFAULT 0 NOT NULL,
+    agreed_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE VIEW consent_of_person AS
+ SELECT account_id,
+    organisation_id,
+    kind,
+    version,
+    show_id,
+    number,
+    agreed_at
+   FROM consent;
+
 CREATE TABLE consumed_fact (
     group_name text NOT NULL,
     fact_id bigint NOT NULL,
@@ -2581,6 +3227,8 @@ CREATE TABLE event (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     refund_policy jsonb DEFAULT '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}'::jsonb NOT NULL,
     poster_alt text DEFAULT ''::text NOT NULL,
+    published boolean DEFAULT true NOT NULL,
+    deleted_at timestamp with time zone,
     CONSTRAINT a_description_is_read_in_minutes CHECK ((char_length(description) <= 4000)),
     CONSTRAINT a_poster_is_described_in_a_sentence CHECK ((char_length(poster_alt) <= 300)),
     CONSTRAINT a_rating_is_out_of_ten CHECK (((rating >= (0)::numeric) AND (rating <= (10)::numeric))),
@@ -2682,12 +3330,44 @@ CREATE TABLE gateway_webhook (
     CONSTRAINT due_done_or_dead CHECK (((num_nonnulls(due_at, done_at) + (dead)::integer) = 1))
 );
 
+CREATE TABLE membership (
+    organisation_id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    rights text[] NOT NULL,
+    joined_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT known_rights CHECK ((rights <@ ARRAY['catalogue'::text, 'prices'::text, 'counter'::text, 'refund'::text, 'money'::text, 'door'::text, 'messages'::text, 'settings'::text, 'owner'::text]))
+);
+
+CREATE VIEW organisation_member AS
+ SELECT organisation_id,
+    account_id,
+    rights
+   FROM membership;
+
+CREATE VIEW good_pass AS
+ SELECT id,
+    account_id,
+    organiser_id,
+    gate,
+    name,
+    code_hash,
+    device_key,
+    starts_at,
+    ends_at,
+    revoked_at,
+    made_at
+   FROM gate_pass
+  WHERE ((revoked_at IS NULL) AND ((code_hash IS NOT NULL) OR (EXISTS ( SELECT
+           FROM organisation_member member
+          WHERE ((member.organisation_id = gate_pass.organiser_id) AND (member.account_id = gate_pass.account_id) AND (member.rights && '{door,owner}'::text[]))))));
+
 CREATE TABLE hall (
     id bigint NOT NULL,
     venue_id bigint NOT NULL,
     name text NOT NULL,
     layout_hash text NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    deleted_at timestamp with time zone,
     CONSTRAINT a_hall_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120)))
 );
 
@@ -2699,6 +3379,38 @@ ALTER TABLE hall ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE house (
+    is_only boolean DEFAULT true NOT NULL,
+    name text NOT NULL,
+    currency text NOT NULL,
+    timezone text NOT NULL,
+    gateway text NOT NULL,
+    begun_at timestamp with time zone DEFAULT now() NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_house_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
+    CONSTRAINT currencies_have_three_letters CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT known_gateways CHECK ((gateway = ANY (ARRAY['sandbox'::text, 'stripe'::text, 'razorpay'::text, 'none'::text]))),
+    CONSTRAINT there_is_one_house CHECK (is_only)
+);
+
+CREATE VIEW house_profile AS
+ SELECT name,
+    currency,
+    timezone
+   FROM house;
+
+CREATE TABLE house_rule (
+    is_only boolean DEFAULT true NOT NULL,
+    second_factor_for text NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT known_groups CHECK ((second_factor_for = ANY (ARRAY['none'::text, 'admins'::text, 'staff'::text]))),
+    CONSTRAINT there_is_one_set_of_rules CHECK (is_only)
+);
+
+CREATE VIEW house_second_factor AS
+ SELECT second_factor_for AS who
+   FROM house_rule;
 
 CREATE SEQUENCE idempotent_response_attempt
     START WITH 1
@@ -2715,6 +3427,31 @@ CREATE TABLE idempotent_response (
     attempt bigint DEFAULT nextval('idempotent_response_attempt'::regclass) NOT NULL,
     started_at timestamp with time zone DEFAULT now() NOT NULL,
     answer bytea
+);
+
+CREATE TABLE invitation (
+    id bigint NOT NULL,
+    organisation_id bigint NOT NULL,
+    email text NOT NULL,
+    rights text[] NOT NULL,
+    token_hash bytea,
+    invited_by bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    ended_as text,
+    accepted_by bigint,
+    CONSTRAINT an_end_has_a_reason CHECK (((ended_at IS NULL) = (ended_as IS NULL))),
+    CONSTRAINT the_reasons_to_end CHECK ((ended_as = ANY (ARRAY['accepted'::text, 'declined'::text, 'withdrawn'::text, 'replaced'::text])))
+);
+
+ALTER TABLE invitation ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME invitation_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE invoice (
@@ -2768,7 +3505,7 @@ CREATE VIEW issued_ticket AS
     ticket.is_inside,
     oldest_ticket_key(ticket.show_id) AS oldest_key
    FROM ((ticket
-     JOIN payable_booking booking USING (show_id, number))
+     LEFT JOIN payable_booking booking USING (show_id, number))
      LEFT JOIN entry_policy USING (show_id));
 
 CREATE TABLE job_turn (
@@ -2813,6 +3550,16 @@ CREATE TABLE ledger_mark (
     CONSTRAINT a_ledger_has_one_mark CHECK (is_only)
 );
 
+CREATE TABLE legal_text (
+    organisation_id bigint NOT NULL,
+    kind text NOT NULL,
+    version integer NOT NULL,
+    texts jsonb NOT NULL,
+    published_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT known_kinds CHECK ((kind = ANY (ARRAY['terms'::text, 'privacy'::text, 'imprint'::text, 'refunds'::text]))),
+    CONSTRAINT versions_count_from_one CHECK ((version >= 1))
+);
+
 CREATE TABLE listing_due (
     what text NOT NULL,
     id bigint NOT NULL,
@@ -2842,6 +3589,19 @@ CREATE TABLE listing_word (
     word text NOT NULL COLLATE pg_catalog."C",
     uses integer NOT NULL,
     keys text[] NOT NULL COLLATE pg_catalog."C"
+);
+
+CREATE TABLE mail_token (
+    hash bytea NOT NULL,
+    purpose text NOT NULL,
+    account_id bigint,
+    email text NOT NULL,
+    show_id bigint,
+    number bigint,
+    edition integer,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone
 );
 
 CREATE TABLE show_time_change (
@@ -2892,6 +3652,40 @@ ALTER TABLE notice ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE VIEW notice_to_person AS
+ SELECT address,
+    kind,
+    channel,
+    locale,
+    show_id,
+    number,
+    state,
+    written_at,
+    ended_at
+   FROM notice;
+
+CREATE TABLE oidc_identity (
+    issuer text NOT NULL,
+    subject text NOT NULL,
+    account_id bigint NOT NULL,
+    email text NOT NULL,
+    linked_at timestamp with time zone DEFAULT now() NOT NULL,
+    last_used_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE organisation (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    needs_second_factor boolean DEFAULT false NOT NULL,
+    CONSTRAINT an_organisation_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120)))
+);
+
+CREATE VIEW organisation_profile AS
+ SELECT id,
+    name
+   FROM organisation;
+
 CREATE TABLE organiser_sender (
     organiser_id bigint NOT NULL,
     from_name text NOT NULL,
@@ -2923,6 +3717,12 @@ CREATE TABLE owner_count (
     owner_id bigint NOT NULL,
     seats integer NOT NULL,
     seats_max integer NOT NULL,
+    holds integer DEFAULT 0 NOT NULL,
+    lapses integer DEFAULT 0 NOT NULL,
+    lapses_since timestamp with time zone,
+    lapsed_at timestamp with time zone,
+    guest_seats integer DEFAULT 0 NOT NULL,
+    counts_for bigint,
     CONSTRAINT no_owner_has_more_seats_than_allowed CHECK (((seats >= 0) AND (seats <= seats_max)))
 );
 
@@ -2936,6 +3736,31 @@ CREATE TABLE parked_fact (
     reason text DEFAULT ''::text NOT NULL,
     dead_at timestamp with time zone
 );
+
+CREATE TABLE party_count (
+    show_id bigint NOT NULL,
+    party text NOT NULL,
+    seats integer NOT NULL,
+    lapses integer DEFAULT 0 NOT NULL,
+    lapses_since timestamp with time zone,
+    lapsed_at timestamp with time zone,
+    CONSTRAINT no_party_has_negative_seats CHECK ((seats >= 0))
+);
+
+ALTER TABLE passkey ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME passkey_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW payer AS
+ SELECT owner_id,
+    requested_at
+   FROM payment
+  WHERE (step = ANY (ARRAY['paid'::payment_step, 'late'::payment_step, 'returned'::payment_step]));
 
 CREATE TABLE payment_difference (
     gateway text NOT NULL,
@@ -3013,11 +3838,56 @@ CREATE TABLE reconciliation_run (
     deep_at timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL
 );
 
+CREATE TABLE recovery_code (
+    account_id bigint NOT NULL,
+    hash bytea NOT NULL,
+    used_at timestamp with time zone
+);
+
 CREATE TABLE refresh_token (
     hash bytea NOT NULL,
     session_id bigint NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     used_at timestamp with time zone
+);
+
+CREATE TABLE refund_limit (
+    organiser_id bigint NOT NULL,
+    currency text NOT NULL,
+    amount_minor bigint NOT NULL,
+    CONSTRAINT a_limit_is_an_amount CHECK ((amount_minor >= 0))
+);
+
+CREATE TABLE refund_proposal (
+    id bigint NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    organiser_id bigint NOT NULL,
+    why text NOT NULL,
+    what text NOT NULL,
+    seats integer[] NOT NULL,
+    amount_minor bigint NOT NULL,
+    currency text NOT NULL,
+    note text NOT NULL,
+    proposed_by bigint NOT NULL,
+    proposed_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    state text DEFAULT 'pending'::text NOT NULL,
+    decided_by bigint,
+    decided_at timestamp with time zone,
+    decided_note text DEFAULT ''::text NOT NULL,
+    CONSTRAINT a_decision_has_a_time CHECK (((state = 'pending'::text) = (decided_at IS NULL))),
+    CONSTRAINT another_person_approves CHECK (((state <> 'approved'::text) OR (decided_by <> proposed_by))),
+    CONSTRAINT the_states_of_a_proposal CHECK ((state = ANY (ARRAY['pending'::text, 'approved'::text, 'rejected'::text, 'withdrawn'::text])))
+);
+
+ALTER TABLE refund_proposal ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME refund_proposal_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE report_past_stage (
@@ -3122,12 +3992,13 @@ CREATE TABLE taken_seat (
 );
 
 CREATE VIEW seat_holder AS
- SELECT taken_seat.show_id,
-    taken_seat.seat,
-    taken_seat.number
-   FROM (taken_seat
-     JOIN booking USING (show_id, number))
-  WHERE (booking.state <> 'blocked'::booking_state);
+ SELECT show_id,
+    seat,
+    number
+   FROM taken_seat
+  WHERE (( SELECT booking.state
+           FROM booking
+          WHERE ((booking.show_id = taken_seat.show_id) AND (booking.number = taken_seat.number))) <> 'blocked'::booking_state);
 
 CREATE TABLE session (
     id bigint NOT NULL,
@@ -3136,13 +4007,21 @@ CREATE TABLE session (
     expires_at timestamp with time zone NOT NULL,
     ended_at timestamp with time zone,
     ended_by text,
+    device text DEFAULT ''::text NOT NULL,
+    last_used_at timestamp with time zone DEFAULT now() NOT NULL,
+    signed_in_by text DEFAULT ''::text NOT NULL,
     CONSTRAINT an_end_has_a_reason CHECK (((ended_at IS NULL) = (ended_by IS NULL))),
-    CONSTRAINT the_reasons_to_end CHECK ((ended_by = ANY (ARRAY['logout'::text, 'password'::text, 'reuse'::text, 'surplus'::text])))
+    CONSTRAINT the_reasons_to_end CHECK ((ended_by = ANY (ARRAY['logout'::text, 'password'::text, 'reuse'::text, 'surplus'::text, 'revoked'::text, 'reset'::text, 'ban'::text, 'erased'::text, 'merged'::text, 'factor'::text])))
 );
 
 CREATE TABLE session_cookie (
     hash bytea NOT NULL,
     session_id bigint NOT NULL
+);
+
+CREATE TABLE session_guest (
+    session_id bigint NOT NULL,
+    account_id bigint NOT NULL
 );
 
 ALTER TABLE session ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -3171,6 +4050,9 @@ CREATE TABLE show (
     cancelled boolean DEFAULT false NOT NULL,
     revision bigint DEFAULT 1 NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    published boolean DEFAULT true NOT NULL,
+    deleted_at timestamp with time zone,
+    hidden boolean DEFAULT false NOT NULL,
     CONSTRAINT a_currency_is_three_letters CHECK ((currency ~ '^[A-Z]{3}$'::text)),
     CONSTRAINT a_hold_lasts_seconds_to_an_hour CHECK (((hold_ttl_s >= 1) AND (hold_ttl_s <= 3600))),
     CONSTRAINT a_sale_closes_after_it_opens CHECK ((opens_at < closes_at)),
@@ -3191,6 +4073,8 @@ CREATE TABLE venue (
     lat double precision NOT NULL,
     lon double precision NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    published boolean DEFAULT true NOT NULL,
+    deleted_at timestamp with time zone,
     CONSTRAINT a_postal_code_is_short CHECK ((char_length(postal_code) <= 16)),
     CONSTRAINT a_venue_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
     CONSTRAINT a_venue_is_on_earth CHECK (((lat >= ('-90'::integer)::double precision) AND (lat <= (90)::double precision) AND (lon >= ('-180'::integer)::double precision) AND (lon <= (180)::double precision))),
@@ -3217,6 +4101,9 @@ CREATE VIEW show_detail AS
     ((show.starts_at AT TIME ZONE city.timezone))::date AS local_date,
     show.currency,
     show.cancelled,
+    show.published,
+    show.hidden,
+    show.deleted_at,
     show.layout_hash,
     layout.seats,
     show.hold_ttl_s,
@@ -3255,6 +4142,24 @@ CREATE VIEW show_organiser AS
     event.organiser_id
    FROM (show
      JOIN event ON ((event.id = show.event_id)));
+
+CREATE VIEW sign_in_service AS
+ SELECT account_id,
+    issuer,
+    subject,
+    email,
+    linked_at,
+    last_used_at
+   FROM oidc_identity;
+
+CREATE TABLE sign_in_step (
+    hash bytea NOT NULL,
+    purpose text NOT NULL,
+    account_id bigint,
+    first text DEFAULT ''::text NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
 
 CREATE TABLE signing_key (
     id bigint NOT NULL,
@@ -3390,6 +4295,18 @@ CREATE TABLE webhook_try (
 ALTER TABLE ONLY account
     ADD CONSTRAINT account_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY api_key
+    ADD CONSTRAINT api_key_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY api_key_secret
+    ADD CONSTRAINT api_key_secret_pkey PRIMARY KEY (hash);
+
+ALTER TABLE ONLY audit_chain
+    ADD CONSTRAINT audit_chain_pkey PRIMARY KEY (chain);
+
+ALTER TABLE ONLY audit_entry
+    ADD CONSTRAINT audit_entry_pkey PRIMARY KEY (chain, number);
+
 ALTER TABLE ONLY booking_move
     ADD CONSTRAINT booking_move_pkey PRIMARY KEY (show_id, number, id);
 
@@ -3407,6 +4324,9 @@ ALTER TABLE ONLY check_in
 
 ALTER TABLE ONLY city
     ADD CONSTRAINT city_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY consent
+    ADD CONSTRAINT consent_pkey PRIMARY KEY (account_id, organisation_id, kind, version, show_id, number);
 
 ALTER TABLE ONLY consumed_fact
     ADD CONSTRAINT consumed_fact_pkey PRIMARY KEY (group_name, fact_id);
@@ -3441,8 +4361,17 @@ ALTER TABLE ONLY gateway_webhook
 ALTER TABLE ONLY hall
     ADD CONSTRAINT hall_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY house
+    ADD CONSTRAINT house_pkey PRIMARY KEY (is_only);
+
+ALTER TABLE ONLY house_rule
+    ADD CONSTRAINT house_rule_pkey PRIMARY KEY (is_only);
+
 ALTER TABLE ONLY idempotent_response
     ADD CONSTRAINT idempotent_response_pkey PRIMARY KEY (caller, route, key_hash);
+
+ALTER TABLE ONLY invitation
+    ADD CONSTRAINT invitation_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY invoice_count
     ADD CONSTRAINT invoice_count_pkey PRIMARY KEY (organiser_id);
@@ -3468,6 +4397,9 @@ ALTER TABLE ONLY layout
 ALTER TABLE ONLY ledger_mark
     ADD CONSTRAINT ledger_mark_pkey PRIMARY KEY (is_only);
 
+ALTER TABLE ONLY legal_text
+    ADD CONSTRAINT legal_text_pkey PRIMARY KEY (organisation_id, kind, version);
+
 ALTER TABLE ONLY listing_due
     ADD CONSTRAINT listing_due_pkey PRIMARY KEY (what, id);
 
@@ -3486,6 +4418,12 @@ ALTER TABLE ONLY listing_venue
 ALTER TABLE ONLY listing_word
     ADD CONSTRAINT listing_word_pkey PRIMARY KEY (word);
 
+ALTER TABLE ONLY mail_token
+    ADD CONSTRAINT mail_token_pkey PRIMARY KEY (hash);
+
+ALTER TABLE ONLY membership
+    ADD CONSTRAINT membership_pkey PRIMARY KEY (organisation_id, account_id);
+
 ALTER TABLE ONLY account
     ADD CONSTRAINT no_two_accounts_share_an_email UNIQUE (email);
 
@@ -3497,6 +4435,12 @@ ALTER TABLE ONLY hall
 
 ALTER TABLE ONLY notice
     ADD CONSTRAINT notice_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY oidc_identity
+    ADD CONSTRAINT oidc_identity_pkey PRIMARY KEY (issuer, subject);
+
+ALTER TABLE ONLY passkey
+    ADD CONSTRAINT one_account_per_passkey UNIQUE (credential_id);
 
 ALTER TABLE ONLY booking
     ADD CONSTRAINT one_booking_per_request UNIQUE (owner_id, show_id, request_id);
@@ -3510,17 +4454,26 @@ ALTER TABLE ONLY webhook_delivery
 ALTER TABLE ONLY invoice
     ADD CONSTRAINT one_document_per_payment_and_refund UNIQUE (show_id, number, attempt, refund_id);
 
+ALTER TABLE ONLY invitation
+    ADD CONSTRAINT one_invitation_per_token UNIQUE (token_hash);
+
 ALTER TABLE ONLY taken_seat
     ADD CONSTRAINT one_live_booking_per_seat PRIMARY KEY (show_id, seat);
 
 ALTER TABLE ONLY notice
     ADD CONSTRAINT one_notice_per_fact_and_person UNIQUE (fact_id, kind, channel, address);
 
+ALTER TABLE ONLY refund_proposal
+    ADD CONSTRAINT one_proposal_per_reason UNIQUE (show_id, number, why);
+
 ALTER TABLE ONLY refund
     ADD CONSTRAINT one_refund_per_reason UNIQUE (show_id, number, attempt, why);
 
 ALTER TABLE ONLY check_in
     ADD CONSTRAINT one_row_per_scan UNIQUE (show_id, pass_id, scan_id);
+
+ALTER TABLE ONLY organisation
+    ADD CONSTRAINT organisation_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY organiser_sender
     ADD CONSTRAINT organiser_sender_pkey PRIMARY KEY (organiser_id);
@@ -3533,6 +4486,12 @@ ALTER TABLE ONLY owner_count
 
 ALTER TABLE ONLY parked_fact
     ADD CONSTRAINT parked_fact_pkey PRIMARY KEY (group_name, fact_id);
+
+ALTER TABLE ONLY party_count
+    ADD CONSTRAINT party_count_pkey PRIMARY KEY (show_id, party);
+
+ALTER TABLE ONLY passkey
+    ADD CONSTRAINT passkey_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY payment_difference
     ADD CONSTRAINT payment_difference_pkey PRIMARY KEY (gateway, key, kind);
@@ -3558,11 +4517,20 @@ ALTER TABLE ONLY price_rules_history
 ALTER TABLE ONLY reconciliation_run
     ADD CONSTRAINT reconciliation_run_pkey PRIMARY KEY (gateway);
 
+ALTER TABLE ONLY recovery_code
+    ADD CONSTRAINT recovery_code_pkey PRIMARY KEY (account_id, hash);
+
 ALTER TABLE ONLY refresh_token
     ADD CONSTRAINT refresh_token_pkey PRIMARY KEY (hash);
 
+ALTER TABLE ONLY refund_limit
+    ADD CONSTRAINT refund_limit_pkey PRIMARY KEY (organiser_id, currency);
+
 ALTER TABLE ONLY refund
     ADD CONSTRAINT refund_pkey PRIMARY KEY (show_id, number, attempt, id);
+
+ALTER TABLE ONLY refund_proposal
+    ADD CONSTRAINT refund_proposal_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY report_past_stage
     ADD CONSTRAINT report_past_stage_pkey PRIMARY KEY (show_id, stage);
@@ -3597,6 +4565,9 @@ ALTER TABLE ONLY seat_block
 ALTER TABLE ONLY session_cookie
     ADD CONSTRAINT session_cookie_pkey PRIMARY KEY (hash);
 
+ALTER TABLE ONLY session_guest
+    ADD CONSTRAINT session_guest_pkey PRIMARY KEY (session_id, account_id);
+
 ALTER TABLE ONLY session
     ADD CONSTRAINT session_pkey PRIMARY KEY (id);
 
@@ -3608,6 +4579,9 @@ ALTER TABLE ONLY show_terms
 
 ALTER TABLE ONLY show_time_change
     ADD CONSTRAINT show_time_change_pkey PRIMARY KEY (show_id, revision);
+
+ALTER TABLE ONLY sign_in_step
+    ADD CONSTRAINT sign_in_step_pkey PRIMARY KEY (hash);
 
 ALTER TABLE ONLY signing_key
     ADD CONSTRAINT signing_key_pkey PRIMARY KEY (id);
@@ -3627,6 +4601,9 @@ ALTER TABLE ONLY ticket_resend
 ALTER TABLE ONLY ticket_transfer
     ADD CONSTRAINT ticket_transfer_pkey PRIMARY KEY (show_id, serial, edition);
 
+ALTER TABLE ONLY totp
+    ADD CONSTRAINT totp_pkey PRIMARY KEY (account_id);
+
 ALTER TABLE ONLY venue
     ADD CONSTRAINT venue_pkey PRIMARY KEY (id);
 
@@ -3636,13 +4613,29 @@ ALTER TABLE ONLY webhook_endpoint
 ALTER TABLE ONLY webhook_try
     ADD CONSTRAINT webhook_try_pkey PRIMARY KEY (endpoint_id, fact_id, turn);
 
+CREATE INDEX accounts_by_contact ON account USING btree (contact_email) WHERE (contact_email IS NOT NULL);
+
+CREATE INDEX accounts_by_name ON account USING gin (to_tsvector('simple'::regconfig, name)) WHERE (name <> 'Guest'::text);
+
+CREATE INDEX audit_entries_about_a_person ON audit_entry USING btree (person_id) WHERE ((personal IS NOT NULL) AND (person_id IS NOT NULL));
+
+CREATE INDEX audit_entries_by_a_person ON audit_entry USING btree (actor_id) WHERE (personal IS NOT NULL);
+
+CREATE INDEX audit_entries_by_time ON audit_entry USING btree (chain, at, number);
+
+CREATE INDEX audit_entries_of_a_subject ON audit_entry USING btree (chain, subject_kind, subject_id, number);
+
+CREATE INDEX audit_entries_of_an_action ON audit_entry USING btree (chain, action, number);
+
+CREATE INDEX audit_entries_of_an_actor ON audit_entry USING btree (chain, actor_id, number);
+
+CREATE INDEX audit_entries_to_erase ON audit_entry USING btree (at) WHERE (personal IS NOT NULL);
+
 CREATE INDEX blocks_to_release ON seat_block USING btree (release_at) WHERE (release_at IS NOT NULL);
 
 CREATE INDEX chargebacks_by_time ON chargeback USING btree (changed_at);
 
 CREATE INDEX check_ins_of_a_ticket ON check_in USING btree (show_id, serial, id) WHERE (serial IS NOT NULL);
-
-CREATE INDEX confirmed_bookings ON booking USING btree (show_id) WHERE (state = 'confirmed'::booking_state);
 
 CREATE INDEX cookies_of_a_session ON session_cookie USING btree (session_id);
 
@@ -3676,7 +4669,17 @@ CREATE INDEX holds_by_expiry ON booking USING btree (expires_at) WHERE (state = 
 
 CREATE INDEX idempotent_responses_by_age ON idempotent_response USING btree (started_at);
 
+CREATE INDEX identities_of_an_account ON oidc_identity USING btree (account_id);
+
+CREATE INDEX invitations_by_age ON invitation USING btree (created_at);
+
+CREATE INDEX invitations_to_an_address ON invitation USING btree (email, created_at);
+
 CREATE INDEX journal_of_a_booking ON journal USING btree (show_id, number);
+
+CREATE INDEX keys_by_their_maker ON api_key USING btree (created_by);
+
+CREATE INDEX keys_of_an_organisation ON api_key USING btree (organisation_id, id);
 
 CREATE INDEX listed_shows_by_date ON listing_show USING btree (local_date);
 
@@ -3710,6 +4713,16 @@ CREATE INDEX listings_by_time ON listing USING btree (soonest_s, event_id);
 
 CREATE INDEX listings_by_word ON listing USING gin (doc) WITH (fastupdate=off);
 
+CREATE INDEX made_up_accounts ON account USING btree (id) WHERE (email ~~ '%@guest.invalid'::text);
+
+CREATE INDEX mail_tokens_by_end ON mail_token USING btree (expires_at);
+
+CREATE INDEX mail_tokens_of_an_account ON mail_token USING btree (account_id);
+
+CREATE INDEX mail_tokens_of_an_address ON mail_token USING btree (email, purpose) WHERE (used_at IS NULL);
+
+CREATE INDEX memberships_of_an_account ON membership USING btree (account_id);
+
 CREATE INDEX moves_by_time ON booking_move USING brin (at) WITH (autosummarize='on');
 
 CREATE INDEX notices_by_end ON notice USING btree (ended_at) WHERE (ended_at IS NOT NULL);
@@ -3717,6 +4730,10 @@ CREATE INDEX notices_by_end ON notice USING btree (ended_at) WHERE (ended_at IS 
 CREATE INDEX notices_dead ON notice USING btree (id) WHERE (state = 'dead'::notice_state);
 
 CREATE INDEX notices_due ON notice USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX notices_to_an_address ON notice USING btree (address, written_at);
+
+CREATE UNIQUE INDEX one_open_invitation_per_address ON invitation USING btree (organisation_id, email) WHERE (ended_at IS NULL);
 
 CREATE UNIQUE INDEX one_pass_per_code ON gate_pass USING btree (code_hash) WHERE (code_hash IS NOT NULL);
 
@@ -3728,9 +4745,13 @@ CREATE UNIQUE INDEX one_warning_per_booking ON notice USING btree (show_id, numb
 
 CREATE INDEX open_sessions_of_an_account ON session USING btree (account_id, id) WHERE (ended_at IS NULL);
 
+CREATE INDEX owners_with_lapses ON owner_count USING btree (show_id) WHERE (lapses > 0);
+
 CREATE INDEX parked_in_order ON parked_fact USING btree (group_name, key, fact_id) WHERE (dead_at IS NULL);
 
 CREATE INDEX passes_of_an_account ON gate_pass USING btree (account_id);
+
+CREATE INDEX passkeys_of_an_account ON passkey USING btree (account_id);
 
 CREATE INDEX paying_or_blocked_bookings ON booking USING btree (show_id) WHERE (state = ANY (ARRAY['paying'::booking_state, 'blocked'::booking_state]));
 
@@ -3742,7 +4763,11 @@ CREATE INDEX payments_by_time ON payment USING brin (requested_at);
 
 CREATE INDEX payments_due ON payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX pending_proposals ON refund_proposal USING btree (organiser_id, id) WHERE (state = 'pending'::text);
+
 CREATE INDEX price_plans_due ON price_plan USING btree (due_at);
+
+CREATE INDEX proposals_of_an_organiser ON refund_proposal USING btree (organiser_id, id);
 
 CREATE INDEX raised_versions ON account USING btree (changed_at) WHERE (version > 1);
 
@@ -3766,6 +4791,10 @@ CREATE INDEX sales_to_empty ON sale USING btree (show_id) WHERE (cancelled AND (
 
 CREATE INDEX sales_to_rebuild ON sale USING btree (closes_at) WHERE map_stale;
 
+CREATE INDEX secrets_of_a_key ON api_key_secret USING btree (key_id);
+
+CREATE INDEX sessions_that_show_a_guest ON session_guest USING btree (account_id);
+
 CREATE INDEX shows_by_time ON show USING btree (starts_at);
 
 CREATE INDEX shows_of_a_hall ON show USING btree (hall_id, starts_at);
@@ -3774,11 +4803,17 @@ CREATE INDEX shows_of_a_pass ON gate_pass_show USING btree (pass_id);
 
 CREATE INDEX shows_of_an_event ON show USING btree (event_id, starts_at);
 
+CREATE INDEX sign_in_steps_by_end ON sign_in_step USING btree (expires_at);
+
+CREATE INDEX sold_bookings ON booking USING btree (show_id, number) WHERE (state = ANY (ARRAY['confirmed'::booking_state, 'refunded'::booking_state]));
+
 CREATE INDEX stored_messages_by_age ON stored_message USING btree (stored_at);
 
 CREATE INDEX tickets_given_to ON ticket USING btree (owner_id) WHERE (owner_id IS NOT NULL);
 
 CREATE INDEX tickets_waiting_for ON ticket USING btree (owner_email) WHERE (owner_email IS NOT NULL);
+
+CREATE INDEX transfers_to_an_address ON ticket_transfer USING btree (email);
 
 CREATE INDEX venues_of_a_city ON venue USING btree (city_id);
 
@@ -3790,13 +4825,31 @@ CREATE INDEX webhooks_due ON gateway_webhook USING btree (due_at) WHERE (due_at 
 
 CREATE INDEX words_by_key ON listing_word USING gin (keys) WITH (fastupdate=off);
 
+CREATE TRIGGER audit_entries_stay BEFORE DELETE OR UPDATE ON audit_entry FOR EACH ROW EXECUTE FUNCTION audit_entries_stay();
+
 CREATE TRIGGER booking_moves_as_drawn BEFORE UPDATE OF state ON booking FOR EACH ROW EXECUTE FUNCTION booking_moves_as_drawn();
 
 CREATE TRIGGER check_ins_stay BEFORE DELETE OR UPDATE ON check_in FOR EACH ROW EXECUTE FUNCTION check_ins_stay();
 
+CREATE TRIGGER count_for_account AFTER UPDATE OF seats ON owner_count FOR EACH ROW WHEN (((new.counts_for IS NOT NULL) AND (new.seats <> old.seats) AND (old.counts_for IS NOT NULL))) EXECUTE FUNCTION count_for_account();
+
 CREATE TRIGGER invoices_stay BEFORE DELETE OR UPDATE ON invoice FOR EACH ROW EXECUTE FUNCTION invoices_stay();
 
 CREATE TRIGGER journal_balances AFTER INSERT ON journal REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION journal_balances();
+
+CREATE TRIGGER leave_to_newer_workers BEFORE INSERT OR UPDATE OF due_at ON notice FOR EACH ROW WHEN (((new.due_at <= now()) AND (new.kind <> ALL (ARRAY['hold_lapsing'::text, 'hold_lapsed'::text, 'tickets'::text, 'declined'::text, 'late_booked'::text, 'late_refunded'::text, 'refunded'::text, 'show_changed'::text, 'show_cancelled'::text, 'ticket_given'::text, 'ticket_got'::text, 'ticket_taken_back'::text])))) EXECUTE FUNCTION leave_to_newer_workers();
+
+CREATE TRIGGER limit_proving_mails BEFORE INSERT ON notice FOR EACH ROW WHEN (((new.show_id = 0) OR (new.kind = ANY (ARRAY['ticket_got'::text, 'confirm_address'::text])))) EXECUTE FUNCTION limit_proving_mails();
+
+CREATE TRIGGER organisers_have_an_organisation AFTER INSERT OR UPDATE OF role ON account FOR EACH ROW WHEN ((new.role = 'organiser'::account_role)) EXECUTE FUNCTION organisers_have_an_organisation();
+
+CREATE TRIGGER owners_are_organisations BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION owners_are_organisations();
+
+CREATE TRIGGER owners_are_organisations BEFORE INSERT ON invoice_seller FOR EACH ROW EXECUTE FUNCTION owners_are_organisations();
+
+CREATE TRIGGER owners_are_organisations BEFORE INSERT ON organiser_sender FOR EACH ROW EXECUTE FUNCTION owners_are_organisations();
+
+CREATE TRIGGER owners_are_organisations BEFORE INSERT ON webhook_endpoint FOR EACH ROW EXECUTE FUNCTION owners_are_organisations();
 
 CREATE TRIGGER price_changes_are_never_changed BEFORE DELETE OR UPDATE ON price_change FOR EACH ROW EXECUTE FUNCTION price_changes_are_never_changed();
 
@@ -3828,6 +4881,18 @@ ALTER TABLE ONLY webhook_try
 ALTER TABLE ONLY account
     ADD CONSTRAINT account_guest_of_fkey FOREIGN KEY (guest_of) REFERENCES account(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY api_key
+    ADD CONSTRAINT api_key_created_by_fkey FOREIGN KEY (created_by) REFERENCES account(id);
+
+ALTER TABLE ONLY api_key
+    ADD CONSTRAINT api_key_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES organisation(id);
+
+ALTER TABLE ONLY api_key_secret
+    ADD CONSTRAINT api_key_secret_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY consent
+    ADD CONSTRAINT consent_organisation_id_kind_version_fkey FOREIGN KEY (organisation_id, kind, version) REFERENCES legal_text(organisation_id, kind, version);
+
 ALTER TABLE ONLY gate_pass_show
     ADD CONSTRAINT gate_pass_show_pass_id_fkey FOREIGN KEY (pass_id) REFERENCES gate_pass(id);
 
@@ -3837,14 +4902,32 @@ ALTER TABLE ONLY hall
 ALTER TABLE ONLY hall
     ADD CONSTRAINT hall_venue_id_fkey FOREIGN KEY (venue_id) REFERENCES venue(id);
 
+ALTER TABLE ONLY invitation
+    ADD CONSTRAINT invitation_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES organisation(id);
+
 ALTER TABLE ONLY layout_organiser
     ADD CONSTRAINT layout_organiser_hash_fkey FOREIGN KEY (hash) REFERENCES layout(hash);
 
 ALTER TABLE ONLY listing_show
     ADD CONSTRAINT listing_show_event_id_fkey FOREIGN KEY (event_id) REFERENCES listing(event_id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY mail_token
+    ADD CONSTRAINT mail_token_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY membership
+    ADD CONSTRAINT membership_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id);
+
+ALTER TABLE ONLY membership
+    ADD CONSTRAINT membership_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES organisation(id);
+
+ALTER TABLE ONLY oidc_identity
+    ADD CONSTRAINT oidc_identity_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY parked_fact
     ADD CONSTRAINT parked_fact_group_name_fkey FOREIGN KEY (group_name) REFERENCES consumer_group(name) ON DELETE CASCADE;
+
+ALTER TABLE ONLY passkey
+    ADD CONSTRAINT passkey_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY poster_image
     ADD CONSTRAINT poster_image_event_id_fkey FOREIGN KEY (event_id) REFERENCES event(id) ON DELETE CASCADE;
@@ -3861,6 +4944,9 @@ ALTER TABLE ONLY price_rules_history
 ALTER TABLE ONLY price
     ADD CONSTRAINT price_show_id_fkey FOREIGN KEY (show_id) REFERENCES show(id);
 
+ALTER TABLE ONLY recovery_code
+    ADD CONSTRAINT recovery_code_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY refresh_token
     ADD CONSTRAINT refresh_token_session_id_fkey FOREIGN KEY (session_id) REFERENCES session(id) ON DELETE CASCADE;
 
@@ -3872,6 +4958,12 @@ ALTER TABLE ONLY session
 
 ALTER TABLE ONLY session_cookie
     ADD CONSTRAINT session_cookie_session_id_fkey FOREIGN KEY (session_id) REFERENCES session(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY session_guest
+    ADD CONSTRAINT session_guest_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY session_guest
+    ADD CONSTRAINT session_guest_session_id_fkey FOREIGN KEY (session_id) REFERENCES session(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY show
     ADD CONSTRAINT show_event_id_fkey FOREIGN KEY (event_id) REFERENCES event(id);
@@ -3885,8 +4977,14 @@ ALTER TABLE ONLY show
 ALTER TABLE ONLY show_terms
     ADD CONSTRAINT show_terms_show_id_fkey FOREIGN KEY (show_id) REFERENCES show(id);
 
+ALTER TABLE ONLY sign_in_step
+    ADD CONSTRAINT sign_in_step_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY stored_message
     ADD CONSTRAINT stored_message_notice_id_fkey FOREIGN KEY (notice_id) REFERENCES notice(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY totp
+    ADD CONSTRAINT totp_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY venue
     ADD CONSTRAINT venue_city_id_fkey FOREIGN KEY (city_id) REFERENCES city(id);

@@ -18,9 +18,9 @@ from holdfast.notifications.notice import (
 )
 from holdfast.notifications.render import render_text
 from holdfast.notifications.store import NotificationStore
-from holdfast.web.caller import Role
+from holdfast.web.caller import Right, Role
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_scope
 
 NO_STORE = {"Cache-Control": "no-store"}
 routes = RouteTable(tag="notifications")
@@ -50,6 +50,7 @@ async def replay_notice(request: Request) -> Response:
     refusals=(NoSuchNotice,),
     media_types=("text/html", "text/plain"),
     role=Role.ORGANISER,
+    right=Right.MESSAGES,
 )
 async def preview_notice(request: Request) -> Response:
     """What people get to see, with made-up data: the page of a mail, or with `text=true` the text of it."""
@@ -66,23 +67,35 @@ async def preview_notice(request: Request) -> Response:
     return Response(page, 200, headers, "text/html")
 
 
-@routes.get("/admin/notices/sender", answers={200: SenderBody}, refusals=(NoSuchNotice,), role=Role.ORGANISER)
+@routes.get(
+    "/admin/notices/sender",
+    answers={200: SenderBody},
+    refusals=(NoSuchNotice,),
+    role=Role.ORGANISER,
+    right=Right.MESSAGES,
+)
 async def get_notice_sender(request: Request) -> Response:
     """Under which name your messages go out."""
-    sender = await _notices(request).sender(get_caller(request).account_id)
+    sender = await _notices(request).sender(get_scope(request).owner_id)
     if sender is None:
         raise NoSuchNotice
     return answer(200, sender, NO_STORE)
 
 
-@routes.put("/admin/notices/sender", body=SenderBody, answers={200: SenderBody}, role=Role.ORGANISER)
+@routes.put(
+    "/admin/notices/sender",
+    body=SenderBody,
+    answers={200: SenderBody},
+    role=Role.ORGANISER,
+    right=Right.MESSAGES,
+)
 async def set_notice_sender(request: Request) -> Response:
     """Say under which name messages about your shows go out, and where answers to them go.
 
     The address they come from stays the box office's: mail servers believe no other.
     """
     body = read(SenderBody, await request.body())
-    await _notices(request).set_sender(get_caller(request).account_id, body)
+    await _notices(request).set_sender(get_scope(request).owner_id, body)
     return answer(200, body, NO_STORE)
 
 

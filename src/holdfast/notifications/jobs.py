@@ -9,7 +9,13 @@ from msgspec.structs import replace
 from holdfast.engines.loop import Job
 from holdfast.engines.turns import Turns
 from holdfast.notifications.deliver import NoticeDelivery
-from holdfast.notifications.notice import CONSUMED_KINDS, SHOW_FACTS, TO_ORGANISERS, build_notice
+from holdfast.notifications.notice import (
+    CONSUMED_KINDS,
+    SHOW_FACTS,
+    TO_ORGANISERS,
+    build_confirmation,
+    build_notice,
+)
 from holdfast.notifications.store import NotificationStore
 from holdfast.outbox import Consumer, Fact, Outbox, ShowChanged
 
@@ -31,10 +37,15 @@ def consumer(notices: NotificationStore) -> Consumer:
         kind = SHOW_FACTS.get(type(fact.body))
         if kind is None:
             new = build_notice(fact)
-            if new is not None and new.kind in TO_ORGANISERS:
-                new = replace(new, account_id=await notices.organiser_of(fact.show_id))
-            if new is not None:
-                await notices.add(new)
+            if new is None:
+                return
+            if new.kind in TO_ORGANISERS:
+                for account_id in await notices.organisers_of(fact.show_id):
+                    await notices.add(replace(new, account_id=account_id))
+                return
+            await notices.add(new)
+            if (proof := build_confirmation(new)) is not None:
+                await notices.add(proof)
             return
         move = None
         if isinstance(fact.body, ShowChanged):

@@ -8,14 +8,16 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from holdfast.accounts import LANGUAGES, LOCALES
+from holdfast.accounts import LANGUAGES, LOCALES, MailToken, Purpose
 from holdfast.bookings import Booking, Bookings, BookingState, public_id, reference
 from holdfast.catalogue import Catalogue
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.layouts import Layout
-from holdfast.notifications.notice import Channel, DueNotice, NoticeKind
+from holdfast.notifications.notice import PERSON_KINDS, Channel, DueNotice, NoticeKind
+from holdfast.notifications.person_messages import LINK, PersonMessages
 from holdfast.notifications.render import (
+    BUTTONS,
     Attachment,
     ComposedMessage,
     MailHeaders,
@@ -49,9 +51,16 @@ TICKETS_SHOWN_MAX = 10  # pictures in one message; the PDF has all tickets
 
 class Composer:
     def __init__(
-        self, postgres: Postgres, catalogue: Catalogue, bookings: Bookings, tickets: Tickets, config: Config
+        self,
+        postgres: Postgres,
+        catalogue: Catalogue,
+        bookings: Bookings,
+        tickets: Tickets,
+        persons: PersonMessages,
+        config: Config,
     ) -> None:
         self._postgres = postgres
+        self._persons = persons
         self._catalogue = catalogue
         self._bookings = bookings
         self._tickets = tickets
@@ -71,12 +80,17 @@ class Composer:
 
     async def compose(self, due: DueNotice) -> ComposedMessage | None:
         """None: the notice no longer applies."""
-        contents = await self._contents(due)
+        if due.kind in PERSON_KINDS:
+            contents = await self._persons.contents(due, self._base)
+        else:
+            contents = await self._contents(due)
         return compose_message(due.kind, contents, due.locale, load_templates()) if contents else None
 
     async def build_outgoing(self, due: DueNotice, message: ComposedMessage) -> OutgoingMessage:
         """A complete mail, or the subject as a short text."""
         name, address = parse_sender(self._config.mail_from)
+        if not parse_sender(self._config.mail_from or "<>")[0]:  # the environment names no sender
+            name = await self._postgres.fetchval(Q.house_name) or name
         known: dict[str, Any] = {"kind": due.kind, "account_id": due.account_id, "address": due.address}
         known |= {"notice_id": due.id, "key": f"notice-{due.id}-{due.round}", "locale": message.locale}
         if due.channel is not Channel.MAIL:
@@ -98,7 +112,7 @@ class Composer:
 
     async def _contents(self, due: DueNotice) -> MessageData | None:
         occasion = await self._tickets.occasion(due.show_id)
-        contents = replace(_of_show(due, occasion), base=self._base)
+        contents = await self._with_link(due, replace(_of_show(due, occasion), base=self._base))
         match due.kind:
             case NoticeKind.HOLD_LAPSING | NoticeKind.DECLINED:
                 return await self._while_held(due, contents)
@@ -111,6 +125,23 @@ class Composer:
             case NoticeKind.SHOW_CANCELLED:
                 return replace(contents, enclosures=[await self._calendar(due, occasion, is_off=True)])
         return replace(contents, seats=await self._seats(due.show_id, due.body.get("seats", ())))
+
+    async def _with_link(self, due: DueNotice, contents: MessageData) -> MessageData:
+        """A guest opens the booking on any device by the link; an account signs in."""
+        target = BUTTONS.get(due.kind, ("", ""))[1]
+        if target != "booking_path" or due.account_id is None or due.number is None or self._base is None:
+            return contents
+        booking, person = await self._booking(due), await self._postgres.fetchrow(Q.person, due.account_id)
+        if person is None or not person["is_guest"] or booking is None or booking.owner_id != person["id"]:
+            return contents
+        token = MailToken(
+            purpose=Purpose.BOOKING,
+            email=due.address,
+            account_id=due.account_id,
+            show_id=due.show_id,
+            number=due.number,
+        )
+        return replace(contents, booking_path=LINK + await self._persons.links.issue(token))
 
     async def _while_held(self, due: DueNotice, contents: MessageData) -> MessageData | None:
         """None: the booking is no longer held."""
@@ -134,7 +165,7 @@ class Composer:
     ) -> MessageData | None:
         booking = await self._booking(due)
         found = await self._tickets.of_booking(due.show_id, due.number or 0)
-        own = [one for one in found if one.is_of(due.account_id or 0, due.address) and one.voided_at is None]
+        own = [one for one in found if one.is_of(due.account_id or 0) and one.voided_at is None]
         if booking is None or not own:
             return None
         if booking.owner_id != due.account_id:  # got one of its tickets; the booking is not theirs
@@ -179,14 +210,26 @@ class Composer:
         if due.kind is NoticeKind.TICKET_GIVEN:
             seats = await self._seats(due.show_id, [ticket.seat])
             return replace(contents, seats=seats, other=people["getter"])
-        contents = replace(contents, other=people["giver"] or "?", reference="", booking_path="")
+        contents = replace(contents, other=people["giver"] or "", reference="", booking_path="")
         if due.kind is NoticeKind.TICKET_TAKEN_BACK:
             return replace(contents, seats=await self._seats(due.show_id, [ticket.seat]))
-        if ticket.edition != edition or ticket.voided_at is not None:
-            return None  # transferred again, or taken back
-        if ticket.owner_id is None:  # the recipient has not signed up: until then no code is shown
-            return replace(contents, seats=await self._seats(due.show_id, [ticket.seat]))
-        return await self._with(due, contents, occasion, [ticket], None)
+        if ticket.edition != edition or ticket.voided_at is not None or ticket.owner_email is None:
+            return None  # transferred again, taken back, or accepted already
+        seats = await self._seats(due.show_id, [ticket.seat])
+        return replace(contents, seats=seats, link_path=await self._claim_path(due, ticket))
+
+    async def _claim_path(self, due: DueNotice, ticket: IssuedTicket) -> str:
+        """Of the link that accepts a ticket: until then no code is shown."""
+        if self._base is None:
+            return ""
+        token = MailToken(
+            purpose=Purpose.CLAIM,
+            email=due.address,
+            show_id=ticket.show_id,
+            number=ticket.serial,
+            edition=ticket.edition,
+        )
+        return LINK + await self._persons.links.issue(token)
 
     async def _of_move(
         self, due: DueNotice, contents: MessageData, occasion: TicketShow
@@ -195,7 +238,7 @@ class Composer:
             return None
         found = await self._tickets.of_booking(due.show_id, due.number or 0)
         layout = (await self._catalogue.show_on_sale(due.show_id)).layout
-        labels = [layout.labels[one.seat] for one in found if one.is_of(due.account_id or 0, due.address)]
+        labels = [layout.labels[one.seat] for one in found if one.is_of(due.account_id or 0)]
         return replace(
             contents,
             starts_before=datetime.fromisoformat(due.body["starts_before"]),
@@ -274,6 +317,8 @@ SAMPLE = MessageData(
     base="",
     booking_path="/bookings/sample",
     show_path="/shows/0",
+    link_path="/link/sample",
+    email="zoe@example.org",
 )
 SAMPLE_SHOW = TicketShow(
     show_id=0,
@@ -309,7 +354,7 @@ def sample_message(kind: NoticeKind, locale: str, templates: Templates) -> Compo
 
     picture = png("a sample: it opens no door")
     seats = SAMPLE_SEATS[:1] if kind.startswith("ticket_") else SAMPLE_SEATS
-    has_tickets = kind in (NoticeKind.TICKETS, NoticeKind.TICKET_GOT)
+    has_tickets = kind is NoticeKind.TICKETS
     stubs = (
         [TicketStub(seat=seat, picture=picture, link="/tickets/") for seat in seats] if has_tickets else []
     )

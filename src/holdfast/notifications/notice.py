@@ -13,13 +13,14 @@ sent a second time with the same Message-ID.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
+from holdfast.accounts import PersonMail
 from holdfast.bookings import public_id
 from holdfast.engines.row_lease import Lease
 from holdfast.outbox import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 # Pauses before the retries; after the last one the notice is dead: 16 hours in all.
 PAUSES_S = (5, 15, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800)
 LEASE_S = 120  # renewed while a worker works on it; a lease that runs out means that the worker died
+INFINITY = datetime.max.replace(tzinfo=UTC)  # as asyncpg reads it: due at once, for newer workers
 REASON_MAX = 500  # characters of a failure's reason
 
 
@@ -58,8 +60,21 @@ class NoticeKind(StrEnum):
     SHOW_CHANGED = "show_changed"  # it begins at another time
     SHOW_CANCELLED = "show_cancelled"
     TICKET_GIVEN = "ticket_given"
-    TICKET_GOT = "ticket_got"  # with the ticket
+    TICKET_GOT = "ticket_got"  # with the link that accepts it
     TICKET_TAKEN_BACK = "ticket_taken_back"  # before it was accepted
+    CONFIRM_ADDRESS = "confirm_address"
+    RESET_PASSWORD = "reset_password"
+    SIGN_IN_LINK = "sign_in_link"
+    ADDRESS_CHANGED = "address_changed"  # to the address before
+    PASSWORD_CHANGED = "password_changed"
+    INVITATION = "invitation"  # to an organisation; with the link that accepts it
+    TOTP_ADDED = "totp_added"
+    TOTP_REMOVED = "totp_removed"
+    PASSKEY_ADDED = "passkey_added"
+    PASSKEY_REMOVED = "passkey_removed"
+    RECOVERY_CODE_USED = "recovery_code_used"
+    RECOVERY_CODES_RENEWED = "recovery_codes_renewed"
+    SECOND_FACTOR_REMOVED = "second_factor_removed"
     # To the organiser of the show:
     CHARGEBACK_OPEN = "chargeback_open"  # the payer's bank took the money back
     CHARGEBACK_WON = "chargeback_won"
@@ -81,13 +96,14 @@ class Channel(StrEnum):
     PUSH = "push"
 
 
+PERSON_KINDS = {NoticeKind(mail) for mail in PersonMail}  # about an account, not about a show
+
 # Also sent as a short message; everything is sent as mail.
 URGENT = {
     NoticeKind.HOLD_LAPSING,
     NoticeKind.TICKETS,
     NoticeKind.SHOW_CHANGED,
     NoticeKind.SHOW_CANCELLED,
-    NoticeKind.TICKET_GOT,
 }
 SHOW_FACTS: Mapping[type, NoticeKind] = {
     ShowChanged: NoticeKind.SHOW_CHANGED,
@@ -171,7 +187,7 @@ def build_notice(fact: Fact) -> NewNotice | None:
             }
             return _notice_for(
                 fact, CHARGEBACKS[state], None, body
-            )  # to whom: NotificationStore.organiser_of
+            )  # to whom: NotificationStore.organisers_of
         case TicketsSentAgain(account_id=account_id):
             return _notice_for(fact, NoticeKind.TICKETS, account_id, {})
         case TicketTransferred() as given:
@@ -186,6 +202,13 @@ def build_notice(fact: Fact) -> NewNotice | None:
             new = _notice_for(fact, NoticeKind.TICKET_TAKEN_BACK, None, body)
             return msgspec.structs.replace(new, serial=back.serial, edition=back.edition - 1)
     return None
+
+
+def build_confirmation(notice: NewNotice) -> NewNotice | None:
+    """With tickets goes the mail that proves their owner's address; the store drops the one not needed."""
+    if notice.kind is not NoticeKind.TICKETS:
+        return None
+    return msgspec.structs.replace(notice, kind=NoticeKind.CONFIRM_ADDRESS, body={})
 
 
 def _notice_for(fact: Fact, kind: NoticeKind, account_id: int | None, body: Mapping[str, Any]) -> NewNotice:
@@ -265,13 +288,14 @@ class SenderBody(Struct, forbid_unknown_fields=True, frozen=True):
 
 def build_page(row: "Row") -> NoticePage:
     number = row["number"]
-    copied = ("address", "locale", "show_id", "tries", "reason", "written_at", "due_at", "ended_at")
+    copied = ("address", "locale", "show_id", "tries", "reason", "written_at", "ended_at")
     return NoticePage(
         notice_id=row["id"],
         kind=NoticeKind(row["kind"]),
         channel=Channel(row["channel"]),
         booking_id=None if number is None else public_id(row["show_id"], number),
         state=NoticeState(row["state"]),
+        due_at=row["written_at"] if row["due_at"] == INFINITY else row["due_at"],
         **{name: row[name] for name in copied},
     )
 

@@ -1,12 +1,15 @@
 -- Notices: written once per fact and recipient, leased by one worker at a time, ended once.
 
 -- name: add_many
--- The only query that inserts notices and the only one that looks up a recipient's address (`reached`). For a
--- guest that is the address they gave, never the generated one of the guest account. Recipients without an
--- address get no notice; existing notices stay unchanged.
+-- The only query that looks up a recipient's address (`reached`). For a guest that is the address they gave,
+-- never the generated one of the guest account. Recipients without an address get no notice, and those whose
+-- address is neither proved nor paid for get only mails that prove it, a few per hour (limit_proving_mails);
+-- a name is written to proved addresses only, because anyone can choose any name. Existing notices stay
+-- unchanged.
    INSERT INTO notice (fact_id, kind, channel, account_id, address, name, locale, show_id, number, body)
    SELECT a.fact_id, a.kind, a.channel, account.id, reached.address,
-          coalesce(account.name, ''), coalesce(account.locale, 'en'), a.show_id, a.number, a.body::jsonb
+          CASE WHEN account.is_verified THEN account.name ELSE '' END, coalesce(account.locale, 'en'),
+          a.show_id, a.number, a.body::jsonb
      FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::int[],
                  $8::bigint[], $9::bigint[], $10::text[]) WITH ORDINALITY
           AS a (fact_id, kind, channel, account_id, email, serial, edition, show_id, number, body, place)
@@ -23,15 +26,41 @@
           ) AS reached
     WHERE reached.address IS NOT NULL
       AND (a.channel = 'mail' OR account.id IS NOT NULL)
-    ORDER BY a.place
+      AND CASE a.kind
+          WHEN 'ticket_got' THEN true
+          WHEN 'confirm_address' THEN NOT may_be_written_to(account.id)
+          ELSE coalesce(may_be_written_to(account.id), false) END
+    ORDER BY reached.address, a.place
 ON CONFLICT DO NOTHING;
+
+-- name: add_to_person
+-- A mail about an account, without a show.
+INSERT INTO notice (kind, channel, account_id, address, name, locale, show_id)
+VALUES ($1, 'mail', $2, $3, '', $4, 0);
+
+-- name: add_invitation
+-- In the language of the account with this address, else in that of the account that invites.
+INSERT INTO notice (kind, channel, address, name, locale, show_id, body)
+SELECT 'invitation', 'mail', $1, '',
+       coalesce((SELECT locale FROM account_profile WHERE email = $1),
+                (SELECT locale FROM account_profile WHERE id = $2), 'en'),
+       0, jsonb_build_object('invitation_id', $3::bigint);
+
+-- name: person
+SELECT id, email, reached_at, is_verified, is_shut, is_guest FROM account_profile WHERE id = $1;
+
+-- name: person_at
+SELECT id, is_shut FROM account_profile WHERE email = $1;
 
 -- name: move_of_show
 -- No row: the change did not affect the start.
 SELECT starts_before, starts_at FROM moved_show WHERE show_id = $1 AND revision = $2;
 
--- name: organiser_of
-SELECT organiser_id FROM show_organiser WHERE show_id = $1;
+-- name: organisers_of
+SELECT account_id
+  FROM show_organiser
+  JOIN organisation_member ON organisation_id = organiser_id
+ WHERE show_id = $1 AND rights && '{owner,money}';
 
 -- name: people_of_show
 -- A page of the show's tickets and their owners; no row: the end. It includes tickets that were returned
@@ -45,12 +74,12 @@ ORDER BY serial
 
 -- name: lapsing
 -- Holds that end in less than $1 seconds. Excluded: holds shorter than twice that (the buyer has just made
--- them), holds with a warning already, holds that end before the buyer could read the mail, and guests
--- without an address.
+-- them), holds with a warning already, holds that end before the buyer could read the mail, and buyers whom
+-- we do not write to.
   SELECT booking.show_id, booking.number, booking.owner_id
     FROM payable_booking AS booking JOIN account_profile AS account ON account.id = booking.owner_id
    WHERE booking.state = 'held' AND booking.counts
-     AND account.reached_at IS NOT NULL
+     AND account.reached_at IS NOT NULL AND may_be_written_to(account.id)
      AND booking.expires_at > now() + least($1, 20) * interval '1 s'
      AND booking.expires_at <= now() + $1 * interval '1 s'
      AND booking.expires_at - booking.opened_at >= 2 * $1 * interval '1 s'
@@ -62,11 +91,12 @@ ORDER BY booking.expires_at
 
 -- name: lease_due
 -- For engines/leases.py. Notices to a whole audience ($3: channels) wait behind those that one buyer waits
--- for.
+-- for. Kinds that this program does not know ($4) are left to the newer one that wrote them; those that the
+-- release before does not know are due in the infinite future (leave_to_newer_workers).
 SELECT id
   FROM notice
- WHERE due_at <= now() AND channel = ANY ($3::text[])
- ORDER BY kind IN ('show_changed', 'show_cancelled'), due_at
+ WHERE (due_at <= now() OR due_at = 'infinity') AND channel = ANY ($3::text[]) AND kind = ANY ($4::text[])
+ ORDER BY kind IN ('show_changed', 'show_cancelled'), nullif(due_at, 'infinity') NULLS FIRST, id
  LIMIT $1
    FOR UPDATE SKIP LOCKED;
 
@@ -97,7 +127,7 @@ UPDATE notice
    SET state = 'unsent', due_at = NULL, ended_at = now()
  WHERE id IN (SELECT id
                 FROM notice
-               WHERE due_at <= now() AND NOT channel = ANY ($2::text[])
+               WHERE (due_at <= now() OR due_at = 'infinity') AND NOT channel = ANY ($2::text[])
             ORDER BY due_at
                LIMIT $1
                  FOR UPDATE SKIP LOCKED);
@@ -142,6 +172,9 @@ SELECT organiser_sender.from_name, organiser_sender.reply_to
   JOIN organiser_sender USING (organiser_id)
  WHERE show_organiser.show_id = $1;
 
+-- name: house_name
+SELECT name FROM house_profile;
+
 -- name: sender
 SELECT from_name, reply_to FROM organiser_sender WHERE organiser_id = $1;
 
@@ -150,8 +183,9 @@ INSERT INTO organiser_sender (organiser_id, from_name, reply_to) VALUES ($1, $2,
 ON CONFLICT (organiser_id) DO UPDATE SET from_name = excluded.from_name, reply_to = excluded.reply_to;
 
 -- name: giver_and_getter
--- The addresses of one ticket transfer, as far as they are known.
-SELECT giver.name AS giver, transfer.email AS getter
+-- The addresses of one ticket transfer, as far as they are known. A name goes to proved addresses only.
+SELECT CASE WHEN getter.is_verified THEN giver.name END AS giver, transfer.email AS getter
   FROM ticket_handover AS transfer
   LEFT JOIN account_profile AS giver ON giver.id = transfer.from_id
+  LEFT JOIN account_profile AS getter ON getter.email = transfer.email
  WHERE transfer.show_id = $1 AND transfer.serial = $2 AND transfer.edition = $3;

@@ -8,7 +8,7 @@ dates, times and amounts.
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -16,7 +16,7 @@ from email.utils import format_datetime, parseaddr
 from typing import TYPE_CHECKING, Any
 
 from holdfast.money import format_money
-from holdfast.notifications.notice import TO_ORGANISERS, NoticeKind
+from holdfast.notifications.notice import PERSON_KINDS, TO_ORGANISERS, NoticeKind
 
 if TYPE_CHECKING:  # as in money.py: imported lazily, only processes that compose messages need it
     from jinja2 import Template
@@ -69,10 +69,10 @@ class MessageData:
     """The data of a message; the kind of the notice decides which of it is shown."""
 
     name: str
-    title: str
-    where: Sequence[str]
-    starts_at: datetime
-    zone: tzinfo  # where it takes place
+    title: str = ""
+    where: Sequence[str] = ()
+    starts_at: datetime | None = None
+    zone: tzinfo = UTC  # where it takes place
     reference: str = ""
     seats: Sequence[SeatName] = ()
     amount_minor: int = 0
@@ -87,6 +87,9 @@ class MessageData:
     base: str | None = None  # our public URL; None: no links
     booking_path: str = ""
     show_path: str = ""
+    link_path: str = ""  # of a mailed link, which works once
+    email: str = ""  # where the message goes
+    is_taken: bool = False  # the address to be confirmed has an account already
     stubs: Sequence[TicketStub] = ()
     enclosures: Sequence[Attachment] = ()
 
@@ -122,6 +125,7 @@ DETAILS: Mapping[NoticeKind, tuple[str, ...]] = {
     NoticeKind.TICKET_GIVEN: ("when", "where", "seats", "booking"),
     NoticeKind.TICKET_GOT: ("when", "where", "seats"),
     NoticeKind.TICKET_TAKEN_BACK: ("when", "where", "seats"),
+    **dict.fromkeys(PERSON_KINDS, ()),
     **dict.fromkeys(TO_ORGANISERS, ("booking", "amount", "grounds", "when", "where")),
 }
 
@@ -135,12 +139,20 @@ BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
     NoticeKind.LATE_REFUNDED: ("choose", "show_path"),
     NoticeKind.REFUNDED: ("see", "booking_path"),
     NoticeKind.SHOW_CHANGED: ("see", "booking_path"),
+    NoticeKind.TICKETS: ("see", "booking_path"),
+    NoticeKind.TICKET_GIVEN: ("see", "booking_path"),
+    NoticeKind.TICKET_GOT: ("accept", "link_path"),
+    NoticeKind.CONFIRM_ADDRESS: ("confirm", "link_path"),
+    NoticeKind.RESET_PASSWORD: ("reset", "link_path"),
+    NoticeKind.SIGN_IN_LINK: ("sign_in", "link_path"),
+    NoticeKind.INVITATION: ("invited", "link_path"),
 }
 OTHERWISE_BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
     NoticeKind.DECLINED: ("choose", "show_path"),
-    NoticeKind.TICKET_GOT: ("sign_up", "sign_up_path"),
+    NoticeKind.TICKET_GOT: ("accept", "link_path"),
+    NoticeKind.CONFIRM_ADDRESS: ("sign_in", "sign_in_path"),
 }
-SIGN_UP = "/sign-up"
+SIGN_IN = "/sign-in"
 
 
 def compose_message(
@@ -167,20 +179,32 @@ def compose_message(
         stubs=[(describe_seat(stub.seat, common), stub) for stub in contents.stubs],
         open_word=common["open"],
         code_word=common["code"],
-        foot=common["foot_organiser" if kind in TO_ORGANISERS else "foot"],
+        foot=common[_foot(kind)],
         link=link,
         link_word=common[link_word] if link else "",
         enclosures=contents.enclosures,
     )
 
 
+def _foot(kind: NoticeKind) -> str:
+    if kind in PERSON_KINDS:
+        return "foot_account"
+    return "foot_organiser" if kind in TO_ORGANISERS else "foot"
+
+
 def _is_otherwise(kind: NoticeKind, contents: MessageData) -> bool:
-    """A recipient without an account, a payment declined after the hold, a dispute that suspends nothing."""
+    """Whether the text `otherwise` applies.
+
+    The sender of a ticket is not named, a payment was declined and the hold has expired, or an address to be
+    confirmed has an account, or a dispute suspends nothing.
+    """
     match kind:
         case NoticeKind.TICKET_GOT:
-            return not contents.stubs
+            return not contents.other
         case NoticeKind.DECLINED:
             return contents.until is None
+        case NoticeKind.CONFIRM_ADDRESS:
+            return contents.is_taken
         case NoticeKind.CHARGEBACK_OPEN:
             return not contents.is_suspended
     return False
@@ -189,7 +213,8 @@ def _is_otherwise(kind: NoticeKind, contents: MessageData) -> bool:
 def _button(kind: NoticeKind, contents: MessageData, is_otherwise: bool) -> tuple[str, str]:
     """The label and the URL; empty: no button."""
     found = (OTHERWISE_BUTTONS if is_otherwise else BUTTONS).get(kind)
-    paths = {"booking_path": contents.booking_path, "show_path": contents.show_path, "sign_up_path": SIGN_UP}
+    paths = {"booking_path": contents.booking_path, "show_path": contents.show_path, "sign_in_path": SIGN_IN}
+    paths |= {"link_path": contents.link_path}
     if found is None or contents.base is None or not paths[found[1]]:
         return "", ""
     return found[0], contents.base + paths[found[1]]
@@ -264,6 +289,7 @@ def _values(contents: MessageData, locale: str, common: Words) -> dict[str, str]
         "reason": to_one_line(contents.reason),
         "grounds": to_one_line(contents.reason),
         "other": to_one_line(contents.other),
+        "email": contents.email,
     }
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
+from holdfast.accounts import PersonMail
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.leases import LeaseQueue, LeaseTable
-from holdfast.engines.postgres import Postgres, Queries
+from holdfast.engines.postgres import Postgres, Queries, Queryable
 from holdfast.engines.row_lease import pause_after
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.notice import (
@@ -29,6 +30,7 @@ from holdfast.notifications.notice import (
     channels_for,
     parse_due,
 )
+from holdfast.web.audit_log import AuditEntry, record, record_change
 
 Q = Queries("holdfast.notifications")
 
@@ -72,14 +74,26 @@ class NotificationStore:
         )
         return _count(status)
 
+    async def request(
+        self, on: Queryable, mail: PersonMail, *, email: str, account_id: int | None, locale: str
+    ) -> None:
+        """A mail about an account: its text is decided when it is composed."""
+        await on.execute(Q.add_to_person, mail, account_id, email, locale)
+
+    async def mail_invitation(
+        self, on: Queryable, invitation_id: int, *, email: str, invited_by: int
+    ) -> None:
+        """Its link is made when the mail is composed."""
+        await on.execute(Q.add_invitation, email, invited_by, invitation_id)
+
     async def move_of_show(self, show_id: int, revision: int) -> dict[str, datetime] | None:
         """The old and the new start; None: the change did not affect the start."""
         row = await self._postgres.fetchrow(Q.move_of_show, show_id, revision)
         return dict(row) if row else None
 
-    async def organiser_of(self, show_id: int) -> int | None:
-        organiser_id: int | None = await self._postgres.fetchval(Q.organiser_of, show_id)
-        return organiser_id
+    async def organisers_of(self, show_id: int) -> list[int]:
+        """Accounts of the members who see the organisation's money."""
+        return [row["account_id"] for row in await self._postgres.fetch(Q.organisers_of, show_id)]
 
     async def add_for_show(
         self, fact_id: int, kind: NoticeKind, show_id: int, since: datetime, body: Mapping[str, Any]
@@ -121,7 +135,7 @@ class NotificationStore:
 
     async def take_due(self, limit: int, channels: Sequence[Channel]) -> list[DueNotice]:
         """Leased for LEASE_S, the oldest first."""
-        rows = await self.leases.take(limit, LEASE_S, list(channels))
+        rows = await self.leases.take(limit, LEASE_S, list(channels), list(NoticeKind))
         return sorted((parse_due(row) for row in rows), key=lambda due: due.id)
 
     async def end(self, due: DueNotice, state: NoticeState, reason: str | None = None) -> bool:
@@ -150,9 +164,11 @@ class NotificationStore:
 
     async def replay(self, notice_id: int) -> NoticePage:
         """Send it again, whatever its state."""
-        rows = await self.leases.replay(Q.replay_one, notice_id)
-        if not rows:
-            raise NoSuchNotice(notice_id=notice_id)
+        async with self._postgres.transaction() as tx:
+            rows = await self.leases.replay(Q.replay_one, notice_id, tx=tx)
+            if not rows:
+                raise NoSuchNotice(notice_id=notice_id)
+            await record(tx, AuditEntry(action="notice.sent_again", subject=("notice", notice_id)))
         return build_page(rows[0])
 
     async def replay_dead(self) -> list[NoticePage]:
@@ -172,7 +188,12 @@ class NotificationStore:
         return SenderBody(**row) if row else None
 
     async def set_sender(self, organiser_id: int, sender: SenderBody) -> None:
-        await self._postgres.execute(Q.set_sender, organiser_id, sender.from_name.strip(), sender.reply_to)
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.sender, organiser_id)
+            await tx.execute(Q.set_sender, organiser_id, sender.from_name.strip(), sender.reply_to)
+            subject = ("notice_sender", organiser_id)
+            entry = AuditEntry(action="notice_sender.changed", subject=subject, organiser_id=organiser_id)
+            await record_change(tx, entry, SenderBody(**row) if row else None, sender)
 
     async def counts(self) -> dict[str, int]:
         return await self.leases.count()

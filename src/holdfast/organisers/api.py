@@ -16,7 +16,7 @@ from holdfast.layouts import (
     parse_layout_file,
     refuse_unclear_seats,
 )
-from holdfast.organisers.errors import NameTaken, NotForOrganisers
+from holdfast.organisers.errors import NameTaken, NotForOrganisers, SomethingSold, StillInUse
 from holdfast.organisers.forms import (
     CityChange,
     CityList,
@@ -39,11 +39,12 @@ from holdfast.organisers.forms import (
     VenueList,
 )
 from holdfast.organisers.posters_api import ROUTES as POSTER_ROUTES
+from holdfast.organisers.removal import CatalogueRemover
 from holdfast.organisers.shows_api import ROUTES as SHOW_ROUTES
-from holdfast.organisers.store import CatalogueEditor, Scope
-from holdfast.web.caller import Role
+from holdfast.organisers.store import CatalogueEditor
+from holdfast.web.caller import Right, Role
 from holdfast.web.responses import answer, query, read, read_off_loop
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_scope
 
 IMPORT_MEDIA_TYPES = ("text/csv", "application/json")
 LAYOUT_BYTES_MAX = 2 * 1024 * 1024  # a stadium in our format is about 100 kB
@@ -55,21 +56,28 @@ venues = RouteTable(
     tag="admin",
     prefix="/admin/venues",
     role=ORGANISER,
+    right=Right.CATALOGUE,
     refusals=(NoSuchCity, NoSuchVenue, NotForOrganisers),
 )
 halls = RouteTable(
     tag="admin",
     prefix="/admin/halls",
     role=ORGANISER,
+    right=Right.CATALOGUE,
     refusals=(NoSuchVenue, NoSuchHall, NoSuchLayout, NameTaken, NotForOrganisers),
 )
 events = RouteTable(
-    tag="admin", prefix="/admin/events", role=ORGANISER, refusals=(NoSuchEvent, NotForOrganisers)
+    tag="admin",
+    prefix="/admin/events",
+    role=ORGANISER,
+    right=Right.CATALOGUE,
+    refusals=(NoSuchEvent, NotForOrganisers),
 )
 layouts = RouteTable(
     tag="admin",
     prefix="/admin/layouts",
     role=ORGANISER,
+    right=Right.CATALOGUE,
     refusals=(NoSuchLayout, BadLayout),
 )
 
@@ -88,7 +96,7 @@ async def update_city(request: Request) -> Response:
     return _respond(request, await _editor(request).change_city(request.path_params["city"], change), 200)
 
 
-@cities.get(query=Paging, answers={200: CityList}, role=ORGANISER)
+@cities.get(query=Paging, answers={200: CityList}, role=ORGANISER, right=Right.MEMBER)
 async def list_all_cities(request: Request) -> Response:
     """All cities."""
     total, cities = await _editor(request).cities(query(Paging, request))
@@ -105,10 +113,20 @@ async def create_venue(request: Request) -> Response:
 async def update_venue(request: Request) -> Response:
     """Change a venue. Only admins may change shared venues."""
     change = read(VenueChange, await request.body())
-    return _respond(request, await _editor(request).change_venue(request.path_params["venue"], change), 200)
+    editor = _editor(request)
+    venue = await editor.change_venue(request.path_params["venue"], change)
+    _forget_shows(request, editor)
+    return _respond(request, venue, 200)
 
 
-@venues.get(query=Paging, answers={200: VenueList})
+@venues.delete("/{venue:int}", answers={204: None}, refusals=(StillInUse,))
+async def delete_venue(request: Request) -> Response:
+    """Delete a venue with its halls, while no show takes place there."""
+    await _remover(request).delete_venue(request.path_params["venue"])
+    return answer(204)
+
+
+@venues.get(query=Paging, answers={200: VenueList}, right=Right.MEMBER)
 async def list_venues(request: Request) -> Response:
     """Your venues and the shared ones."""
     total, venues = await _editor(request).venues(query(Paging, request))
@@ -128,7 +146,14 @@ async def update_hall(request: Request) -> Response:
     return _respond(request, await _editor(request).change_hall(request.path_params["hall"], change), 200)
 
 
-@halls.get(query=HallsQuery, answers={200: HallList})
+@halls.delete("/{hall:int}", answers={204: None}, refusals=(StillInUse,))
+async def delete_hall(request: Request) -> Response:
+    """Delete a hall, while no show takes place there."""
+    await _remover(request).delete_hall(request.path_params["hall"])
+    return answer(204)
+
+
+@halls.get(query=HallsQuery, answers={200: HallList}, right=Right.MEMBER)
 async def list_halls(request: Request) -> Response:
     """The halls of your venues and of the shared ones, or of one venue."""
     paging = query(HallsQuery, request)
@@ -144,18 +169,31 @@ async def create_event(request: Request) -> Response:
 
 @events.patch("/{event:int}", body=EventChange, answers={200: ManagedEvent})
 async def update_event(request: Request) -> Response:
-    """Change an event. Only admins may set `featured`."""
+    """Change an event. Only admins may set `featured`.
+
+    With `published: false` it is hidden with its shows, and nothing is sold; tickets stay valid.
+    """
     change = read(EventChange, await request.body())
-    return _respond(request, await _editor(request).change_event(request.path_params["event"], change), 200)
+    editor = _editor(request)
+    event = await editor.change_event(request.path_params["event"], change)
+    _forget_shows(request, editor)
+    return _respond(request, event, 200)
 
 
-@events.get("/{event:int}", answers={200: ManagedEvent})
+@events.delete("/{event:int}", answers={204: None}, refusals=(SomethingSold,))
+async def delete_event(request: Request) -> Response:
+    """Delete an event with its shows, while nothing is sold. An event that has sold can be unpublished."""
+    await _remover(request).delete_event(request.path_params["event"])
+    return answer(204)
+
+
+@events.get("/{event:int}", answers={200: ManagedEvent}, right=Right.MEMBER)
 async def get_managed_event(request: Request) -> Response:
     """One of your events."""
     return answer(200, await _editor(request).event(request.path_params["event"]))
 
 
-@events.get(query=Paging, answers={200: EventList})
+@events.get(query=Paging, answers={200: EventList}, right=Right.MEMBER)
 async def list_managed_events(request: Request) -> Response:
     """Your events."""
     total, events = await _editor(request).events(query(Paging, request))
@@ -205,13 +243,13 @@ async def import_layout(request: Request) -> Response:
     return await _store_layout(request, body)
 
 
-@layouts.get("/{layout}", answers={200: LayoutBody})
+@layouts.get("/{layout}", answers={200: LayoutBody}, right=Right.MEMBER)
 async def get_layout(request: Request) -> Response:
     """One layout in our JSON format, to edit and upload again."""
     return answer(200, await _editor(request).layout_body(request.path_params["layout"]))
 
 
-@layouts.get(query=Paging, answers={200: LayoutList})
+@layouts.get(query=Paging, answers={200: LayoutList}, right=Right.MEMBER)
 async def list_layouts(request: Request) -> Response:
     """The layouts you have uploaded, and those of the halls you may use."""
     total, layouts = await _editor(request).layouts(query(Paging, request))
@@ -232,8 +270,17 @@ async def _store_layout(request: Request, body: LayoutBody) -> Response:
     return _respond(request, await editor.add_layout(layout))
 
 
+def _remover(request: Request) -> CatalogueRemover:
+    return get_app(request).catalogue_remover(get_scope(request))
+
+
 def _editor(request: Request) -> CatalogueEditor:
-    return get_app(request).catalogue_editor(Scope.of(get_caller(request)))
+    return get_app(request).catalogue_editor(get_scope(request))
+
+
+def _forget_shows(request: Request, editor: CatalogueEditor) -> None:
+    for show_id in editor.changed_shows:
+        get_app(request).catalogue.forget(show_id)
 
 
 def _respond(request: Request, content: object, status: int = 201) -> Response:

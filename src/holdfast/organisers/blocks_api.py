@@ -12,12 +12,12 @@ from holdfast.holds import SeatsTaken, SeatsWithdrawn, TooManyBlocks
 from holdfast.layouts import Layout, UnknownSeat
 from holdfast.organisers.blocks_store import BlockStore, StoredBlock
 from holdfast.organisers.forms import Block, BlockChange, BlockList, NewBlock, ReleaseRequest, parse_release
-from holdfast.web.caller import Role
+from holdfast.web.caller import Right, Role
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_caller, get_scope
 
 PATH = "/admin/shows/{show:int}/blocks"
-routes = RouteTable(tag="admin", role=Role.ORGANISER)
+routes = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.CATALOGUE)
 
 
 @routes.post(
@@ -38,14 +38,14 @@ async def create_block(request: Request) -> Response:
         new.release_at, new.release_hours_before, starts_at=show.starts_at, now=datetime.now(UTC)
     )
     found = await _blocks(request).add(
-        show.show_id, seats, name=new.name, actor_id=get_caller(request).account_id, release=release
+        show, seats, name=new.name, actor_id=get_caller(request).account_id, release=release
     )
     if not isinstance(found, StoredBlock):
         raise SeatsTaken(taken=[show.layout.labels[seat] for seat in found], alternatives=[])
     return answer(201, _page(show, found))
 
 
-@routes.get(PATH, answers={200: BlockList}, refusals=(NoSuchShow,))
+@routes.get(PATH, answers={200: BlockList}, refusals=(NoSuchShow,), right=Right.MEMBER)
 async def list_blocks(request: Request) -> Response:
     """The blocks of a show, with names and release times."""
     show = await _own_show(request)
@@ -68,7 +68,7 @@ async def update_block(request: Request) -> Response:
             change.release_at, change.release_hours_before, starts_at=show.starts_at, now=datetime.now(UTC)
         )
     name = None if change.name is UNSET else change.name
-    await _blocks(request).change(show.show_id, block.number, name, release)
+    await _blocks(request).change(show.show_id, block, name, release)
     return answer(200, _page(show, await _block(request, show)))
 
 
@@ -99,7 +99,7 @@ async def delete_block(request: Request) -> Response:
 
 async def _released(request: Request, show: ShowOnSale, block: StoredBlock, seats: list[int] | None) -> Block:
     actor_id = get_caller(request).account_id
-    released = await _blocks(request).release(show.show_id, block, seats, actor_id)
+    released = await _blocks(request).release(show.show_id, block, seats, actor_id, show.layout.labels)
     if released is None:
         raise NoSuchBooking()
     still_blocked = [show.layout.labels[seat] for seat in block.seats if seat not in released]
@@ -111,10 +111,8 @@ async def _released(request: Request, show: ShowOnSale, block: StoredBlock, seat
 
 async def _own_show(request: Request) -> ShowOnSale:
     """The show if it belongs to the caller; otherwise it does not exist for them."""
-    caller, app = get_caller(request), get_app(request)
-    organiser_id = None if caller.role is Role.ADMIN else caller.account_id
-    show: ShowOnSale = await app.catalogue.organiser_show(request.path_params["show"], organiser_id)
-    return show
+    organiser_id = get_scope(request).organiser_id
+    return await get_app(request).catalogue.organiser_show(request.path_params["show"], organiser_id)
 
 
 async def _block(request: Request, show: ShowOnSale) -> StoredBlock:

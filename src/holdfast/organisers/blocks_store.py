@@ -1,17 +1,20 @@
 """Seat blocks: written to the ledger first, then to the seat map, so that viewers see the seats change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import asyncpg
 
+from holdfast.bookings import public_id
+from holdfast.catalogue import ShowOnSale
 from holdfast.claim import Claim, Settlement
 from holdfast.engines.postgres import AGAIN, Postgres, Queries, require_row
 from holdfast.errors import Busy
 from holdfast.holds import HoldService, TooManyBlocks
 from holdfast.organisers.forms import BLOCKS_MAX, BlockRelease
+from holdfast.web.audit_log import AuditEntry, record
 
 Q = Queries("holdfast.organisers", "blocks")
 TRIES_MAX = 4
@@ -38,14 +41,15 @@ class BlockStore:
         self._holds = holds
 
     async def add(
-        self, show_id: int, seats: Sequence[int], *, name: str, actor_id: int, release: BlockRelease
+        self, show: ShowOnSale, seats: Sequence[int], *, name: str, actor_id: int, release: BlockRelease
     ) -> StoredBlock | tuple[int, ...]:
         """The new block; or the seats that are taken, and nothing was changed."""
+        show_id = show.show_id
         if len(await self.all(show_id)) >= BLOCKS_MAX:
             raise TooManyBlocks(limit=BLOCKS_MAX)
         for _ in range(TRIES_MAX):
             try:
-                number, taken = await self._add(show_id, seats, (name, actor_id), release)
+                number, taken = await self._add(show, seats, (name, actor_id), release)
                 break
             except (*AGAIN, asyncpg.UniqueViolationError):  # lost a race for one of the seats: try again
                 continue
@@ -62,21 +66,41 @@ class BlockStore:
         rows = await self._postgres.fetch(Q.blocks, show_id, number)
         return [StoredBlock(**{**row, "seats": tuple(row["seats"])}) for row in rows]
 
-    async def change(self, show_id: int, number: int, name: str | None, release: BlockRelease | None) -> None:
+    async def change(
+        self, show_id: int, block: StoredBlock, name: str | None, release: BlockRelease | None
+    ) -> None:
         async with self._postgres.transaction() as tx:
+            old: dict[str, object] = {}
+            new: dict[str, object] = {}
             if name is not None:
-                await tx.execute(Q.rename, show_id, number, name)
+                old, new = {"name": block.name}, {"name": name}
+                await tx.execute(Q.rename, show_id, block.number, name)
             if release is not None:
-                await tx.execute(Q.set_release, show_id, number, release.at, release.hours_before)
+                old["release_at"], new["release_at"] = block.release_at, release.at
+                await tx.execute(Q.set_release, show_id, block.number, release.at, release.hours_before)
+            if new:
+                await record(tx, _entry("block.changed", (show_id, block.number), block.name, old, new))
 
     async def release(
-        self, show_id: int, block: StoredBlock, seats: Sequence[int] | None, actor_id: int | None
+        self,
+        show_id: int,
+        block: StoredBlock,
+        seats: Sequence[int] | None,
+        actor_id: int | None,
+        labels: Sequence[str] = (),
     ) -> tuple[int, ...] | None:
-        """Put some or all seats on sale and return them. None: the block does not exist any more."""
+        """Put some or all seats on sale and return them. None: the block does not exist any more.
+
+        `labels`: of the show's seats, for the audit log; a release by a job is not in it.
+        """
         wanted = None if seats is None else list(seats)
-        row = await self._postgres.fetchrow(Q.release, show_id, block.number, wanted, actor_id)
-        if row is None:
-            return None
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.release, show_id, block.number, wanted, actor_id)
+            if row is None:
+                return None
+            if labels:
+                after = {"seats": [labels[seat] for seat in row["released"]]}
+                await record(tx, _entry("block.released", (show_id, block.number), block.name, {}, after))
         was, released = tuple(row["was"]), tuple(row["released"])
         still_blocked = tuple(seat for seat in was if seat not in released)
         if released:
@@ -95,13 +119,33 @@ class BlockStore:
         return count
 
     async def _add(
-        self, show_id: int, seats: Sequence[int], name_and_actor: tuple[str, int], release: BlockRelease
+        self, show: ShowOnSale, seats: Sequence[int], name_and_actor: tuple[str, int], release: BlockRelease
     ) -> tuple[int | None, Any]:
         async with self._postgres.transaction() as tx:
+            show_id, (name, _) = show.show_id, name_and_actor
             row = require_row(await tx.fetchrow(Q.block, show_id, sorted(seats), *name_and_actor))
             if row["number"] is not None:
                 await tx.execute(Q.set_release, show_id, row["number"], release.at, release.hours_before)
+                after = {"seats": [show.layout.labels[seat] for seat in seats], "release_at": release.at}
+                await record(tx, _entry("block.created", (show_id, row["number"]), name, {}, after))
         return row["number"], row["taken"]
+
+
+def _entry(
+    action: str,
+    block: tuple[int, int],
+    name: str,
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+) -> AuditEntry:
+    return AuditEntry(
+        action=action,
+        subject=("block", public_id(*block)),
+        show_id=block[0],
+        name=name,
+        before=before,
+        after={"show_id": block[0], **after},
+    )
 
 
 def _claim(block: StoredBlock, seats: tuple[int, ...]) -> Claim:

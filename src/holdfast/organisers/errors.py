@@ -47,3 +47,21 @@ class ShowCancelled(Refusal):
     """The show has been cancelled, which is final. Create a new show instead."""
 
     code, status, title = "show_cancelled", 409, "Show is cancelled"
+
+
+class SomethingSold(Refusal):
+    """The show `show_id` has bookings or payments, so it cannot be deleted. Nothing was changed.
+
+    Unpublish it to hide it and to end its sale, or cancel it to give everyone their money back.
+    """
+
+    code, status, title = "something_sold", 409, "Something was sold"
+
+
+class StillInUse(Refusal):
+    """The show `show_id` takes place here. Nothing was changed. Delete that show first.
+
+    A venue can also be unpublished: then it is hidden, with its shows.
+    """
+
+    code, status, title = "still_in_use", 409, "A show takes place here"

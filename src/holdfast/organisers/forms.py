@@ -83,6 +83,7 @@ class NewVenue(Form, frozen=True, kw_only=True):
     postal_code: PostalCode
     lat: Latitude
     lon: Longitude
+    published: bool = True  # false: a draft, which only you see
 
 
 class VenueChange(Form, frozen=True, kw_only=True):
@@ -92,6 +93,7 @@ class VenueChange(Form, frozen=True, kw_only=True):
     postal_code: PostalCode | UnsetType = UNSET
     lat: Latitude | UnsetType = UNSET
     lon: Longitude | UnsetType = UNSET
+    published: bool | UnsetType = UNSET  # false: hidden, with its shows
 
 
 class NewHall(Form, frozen=True, kw_only=True):
@@ -119,6 +121,7 @@ class NewEvent(Form, frozen=True, kw_only=True):
     poster_alt: PosterAlt = ""  # what it shows, for people who do not see it
     people: People = []
     featured: bool = False
+    published: bool = True  # false: a draft, which only you see
     refund_policy: RefundPolicy = DEFAULT_REFUND_POLICY
 
 
@@ -136,15 +139,18 @@ class EventChange(Form, frozen=True, kw_only=True):
     poster_alt: PosterAlt | UnsetType = UNSET
     people: People | UnsetType = UNSET
     featured: bool | UnsetType = UNSET
+    published: bool | UnsetType = UNSET  # false: hidden, with its shows
     refund_policy: RefundPolicy | UnsetType = UNSET
 
 
 class ManagedVenue(Venue, frozen=True, kw_only=True):
     organiser_id: int | None
+    published: bool = True
 
 
 class ManagedEvent(Event, frozen=True, kw_only=True):
     organiser_id: int
+    published: bool = True
 
 
 class StoredLayout(Struct, frozen=True, kw_only=True):

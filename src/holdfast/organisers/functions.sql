@@ -1,5 +1,5 @@
 -- organisers/functions.sql: facts about changes in the catalogue, and history that never changes.
--- needs: outbox
+-- needs: bookings, outbox
 
 DROP VIEW IF EXISTS event_summary, show_organiser, moved_show CASCADE;
 
@@ -78,3 +78,41 @@ END $$;
 
 CREATE OR REPLACE TRIGGER publish_prices AFTER INSERT ON price_change REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION publish_prices();
+
+-- Hides shows and closes their sales if they, their event or their venue are a draft or deleted; and the
+-- other way round. Of an event, of a venue, or one show; returns those that have changed. Locks shows, then
+-- sales.
+CREATE OR REPLACE FUNCTION refresh_visibility(p_event bigint, p_venue bigint, p_show bigint)
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+DECLARE
+    v_show   bigint[];
+    v_hidden boolean[];
+BEGIN
+    WITH wanted AS (
+          SELECT show.id, show.hidden,
+                 NOT (show.published AND event.published AND venue.published) AS is_hidden
+            FROM show
+            JOIN event ON event.id = show.event_id
+            JOIN hall ON hall.id = show.hall_id
+            JOIN venue ON venue.id = hall.venue_id
+           WHERE show.id = ANY (ARRAY(
+                     SELECT id FROM show WHERE event_id = p_event
+                      UNION ALL
+                     SELECT show.id FROM hall JOIN show ON show.hall_id = hall.id
+                      WHERE hall.venue_id = p_venue
+                      UNION ALL
+                     SELECT p_show))
+        ORDER BY show.id
+             FOR UPDATE OF show
+    ), changed AS (
+           UPDATE show SET hidden = wanted.is_hidden, updated_at = now()
+             FROM wanted
+            WHERE show.id = wanted.id AND wanted.hidden <> wanted.is_hidden
+        RETURNING show.id, show.hidden
+    )
+    SELECT array_agg(id ORDER BY id), array_agg(hidden ORDER BY id) INTO v_show, v_hidden FROM changed;
+    IF v_show IS NOT NULL THEN
+        PERFORM hide_sales(v_show, v_hidden);
+    END IF;
+    RETURN QUERY SELECT unnest(v_show);
+END $$;

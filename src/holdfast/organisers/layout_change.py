@@ -8,7 +8,7 @@ is rebuilt under a new epoch, so that viewers load a new snapshot.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -29,6 +29,7 @@ from holdfast.layouts import (
 from holdfast.organisers.errors import LayoutUnsafe, ShowCancelled
 from holdfast.organisers.show_forms import LayoutChange, LayoutDiffPage, SeatInUse, ShowChange, ShowRow
 from holdfast.organisers.shows_store import ShowEditor
+from holdfast.web.audit_log import AuditEntry, record
 
 Q = Queries("holdfast.organisers", "layout_change")
 WITHDRAWN = "withdrawn"  # name of the block that holds withdrawn seats
@@ -71,6 +72,8 @@ class LayoutChanger:
                 await tx.execute(Q.add_withdrawn, show_id, number)
             show_change = ShowChange(layout_hash=new.hash, prices=change.prices)
             revision = await self._editor.apply(tx, show, show_change, new, always=True)
+            if found.withdrawn:
+                await record(tx, _withdrawal(show_id, change.withdraw))
         self._catalogue.forget(show_id)
         self._catalogue.clear_cached_responses()
         return msgspec.structs.replace(page, revision=revision)
@@ -90,6 +93,11 @@ class LayoutChanger:
         if show.layout_hash != old.hash:
             raise Busy(retry_after_s=1)  # changed by another request since it was read
         return show
+
+
+def _withdrawal(show_id: int, seats: Sequence[str]) -> AuditEntry:
+    subject = ("show", show_id)
+    return AuditEntry(action="seats.withdrawn", subject=subject, show_id=show_id, after={"seats": seats})
 
 
 async def _diff(old: Layout, new: Layout, change: LayoutChange) -> LayoutDiff:

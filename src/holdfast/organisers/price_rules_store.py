@@ -20,7 +20,6 @@ from holdfast.errors import Busy
 from holdfast.layouts import Layout
 from holdfast.organisers.errors import ShowCancelled
 from holdfast.organisers.show_forms import PlannedPrice, PriceChange, PricePlan
-from holdfast.organisers.store import Scope
 from holdfast.payments import refuse_prices_without_gateway
 from holdfast.pricing import (
     NextPrice,
@@ -34,6 +33,8 @@ from holdfast.pricing import (
     preview_rules,
     price_at,
 )
+from holdfast.web.audit_log import AuditEntry, record
+from holdfast.web.caller import Scope
 
 Q = Queries("holdfast.organisers", "price_rules")
 SHOWS = Queries("holdfast.organisers", "shows")
@@ -82,6 +83,7 @@ class PriceRulesStore:
                 tx, show, snapshot, rules, base_prices=base_prices, actor_id=self._scope.account_id
             )
             await _schedule_next_update(tx, show, snapshot, rules, self._pause_s)
+            await record(tx, _entry("price_rules.changed", show_id, before, rules))
         return await self._reload_plan(show_id)
 
     async def remove(self, show_id: int) -> PricePlan:
@@ -97,6 +99,7 @@ class PriceRulesStore:
                 await _apply_rules(
                     tx, show, snapshot, None, base_prices=base_prices, actor_id=self._scope.account_id
                 )
+                await record(tx, _entry("price_rules.removed", show_id, before, None))
         return await self._reload_plan(show_id)
 
     async def plan(self, show_id: int) -> PricePlan:
@@ -186,6 +189,12 @@ async def record_price_changes(
     was, now = [old for old, _ in changed.values()], [new for _, new in changed.values()]
     unknown: list[int | None] = [None] * len(changed)
     await tx.execute(Q.add_changes, *show, list(changed), was, now, "organiser", actor_id, unknown, unknown)
+
+
+def _entry(action: str, show_id: int, before: PriceRules | None, after: PriceRules | None) -> AuditEntry:
+    old = {"rules": before.rules} if before else {}
+    new = {"rules": after.rules} if after else {}
+    return AuditEntry(action=action, subject=("show", show_id), show_id=show_id, before=old, after=new)
 
 
 def _refuse_bad(rules: PriceRules, show: Any, snapshot: PricingSnapshot) -> None:

@@ -27,8 +27,8 @@ ORDER BY name, id
 
 -- name: add_venue
 -- No row when the city does not exist.
-INSERT INTO venue (city_id, organiser_id, name, address, postal_code, lat, lon)
-     SELECT city.id, $2, $3, $4, $5, $6, $7
+INSERT INTO venue (city_id, organiser_id, name, address, postal_code, lat, lon, published)
+     SELECT city.id, $2, $3, $4, $5, $6, $7, $8
        FROM city
       WHERE city.id = $1
   RETURNING id;
@@ -36,26 +36,29 @@ INSERT INTO venue (city_id, organiser_id, name, address, postal_code, lat, lon)
 -- name: venue
 -- One venue that this organiser may use: their own, or the house's.
 SELECT venue.id, venue.city_id, city.slug AS city, venue.organiser_id, venue.name, venue.address,
-       venue.postal_code, venue.lat, venue.lon
+       venue.postal_code, venue.lat, venue.lon, venue.published
   FROM venue
   JOIN city ON city.id = venue.city_id
  WHERE venue.id = $1
+   AND venue.deleted_at IS NULL
    AND ($2::bigint IS NULL OR venue.organiser_id IS NULL OR venue.organiser_id = $2)
    FOR UPDATE OF venue;
 
 -- name: change_venue
 UPDATE venue
-   SET city_id = $2, name = $3, address = $4, postal_code = $5, lat = $6, lon = $7, updated_at = now()
+   SET city_id = $2, name = $3, address = $4, postal_code = $5, lat = $6, lon = $7, published = $8,
+       updated_at = now()
  WHERE id = $1
    AND EXISTS (SELECT FROM city WHERE city.id = $2)
 RETURNING id;
 
 -- name: list_venues
   SELECT venue.id, venue.city_id, city.slug AS city, venue.organiser_id, venue.name, venue.address,
-         venue.postal_code, venue.lat, venue.lon, count(*) OVER () AS total
+         venue.postal_code, venue.lat, venue.lon, venue.published, count(*) OVER () AS total
     FROM venue
     JOIN city ON city.id = venue.city_id
-   WHERE $1::bigint IS NULL OR venue.organiser_id IS NULL OR venue.organiser_id = $1
+   WHERE venue.deleted_at IS NULL
+     AND ($1::bigint IS NULL OR venue.organiser_id IS NULL OR venue.organiser_id = $1)
 ORDER BY venue.name, venue.id
    LIMIT $2 OFFSET $3;
 
@@ -71,6 +74,7 @@ SELECT hall.id, hall.venue_id, hall.name, hall.layout_hash, layout.seats, venue.
   JOIN venue ON venue.id = hall.venue_id
   JOIN layout ON layout.hash = hall.layout_hash
  WHERE hall.id = $1
+   AND hall.deleted_at IS NULL
    AND ($2::bigint IS NULL OR venue.organiser_id IS NULL OR venue.organiser_id = $2)
    FOR UPDATE OF hall;
 
@@ -84,7 +88,8 @@ UPDATE hall
     FROM hall
     JOIN venue ON venue.id = hall.venue_id
     JOIN layout ON layout.hash = hall.layout_hash
-   WHERE ($1::bigint IS NULL OR venue.organiser_id IS NULL OR venue.organiser_id = $1)
+   WHERE hall.deleted_at IS NULL
+     AND ($1::bigint IS NULL OR venue.organiser_id IS NULL OR venue.organiser_id = $1)
      AND ($4::bigint IS NULL OR hall.venue_id = $4)
 ORDER BY hall.venue_id, hall.name
    LIMIT $2 OFFSET $3;
@@ -121,31 +126,32 @@ ORDER BY layout.name, layout.hash
 
 -- name: add_event
 INSERT INTO event (organiser_id, kind, title, description, language, genre, rating, duration_min, poster,
-                   poster_alt, people, featured, refund_policy)
-     VALUES ($1, $2, $3, $4, $5, $6, $7::float8, $8, $9, $10, $11, $12, $13::text::jsonb)
+                   poster_alt, people, featured, published, refund_policy)
+     VALUES ($1, $2, $3, $4, $5, $6, $7::float8, $8, $9, $10, $11, $12, $13, $14::text::jsonb)
   RETURNING id;
 
 -- name: event
 -- One event of this organiser.
 SELECT id, organiser_id, kind, title, description, language, genre, rating::float8 AS rating, duration_min,
-       poster, poster_alt, people, featured, refund_policy
+       poster, poster_alt, people, featured, published, refund_policy
   FROM event
  WHERE id = $1
+   AND deleted_at IS NULL
    AND ($2::bigint IS NULL OR organiser_id = $2)
    FOR UPDATE;
 
 -- name: change_event
 UPDATE event
    SET kind = $2, title = $3, description = $4, language = $5, genre = $6, rating = $7::float8,
-       duration_min = $8, poster = $9, poster_alt = $10, people = $11, featured = $12,
-       refund_policy = $13::text::jsonb, updated_at = now()
+       duration_min = $8, poster = $9, poster_alt = $10, people = $11, featured = $12, published = $13,
+       refund_policy = $14::text::jsonb, updated_at = now()
  WHERE id = $1;
 
 -- name: list_events
   SELECT id, organiser_id, kind, title, description, language, genre, rating::float8 AS rating, duration_min,
-         poster, poster_alt, people, featured, refund_policy, count(*) OVER () AS total
+         poster, poster_alt, people, featured, published, refund_policy, count(*) OVER () AS total
     FROM event
-   WHERE $1::bigint IS NULL OR organiser_id = $1
+   WHERE deleted_at IS NULL AND ($1::bigint IS NULL OR organiser_id = $1)
 ORDER BY title, id
    LIMIT $2 OFFSET $3;
 
@@ -159,3 +165,7 @@ SELECT $1, $2, width, image
 
 -- name: set_poster
 UPDATE event SET poster = $2, updated_at = now() WHERE id = $1;
+
+-- name: refresh_visibility
+-- Shows of an event ($1), of a venue ($2), or one ($3), whose visibility has changed.
+SELECT show_id FROM refresh_visibility($1, $2, $3) AS show_id;

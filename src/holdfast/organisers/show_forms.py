@@ -42,6 +42,7 @@ class NewShow(Form, frozen=True, kw_only=True):
     tax_bp: BasisPoints = 0
     card_seats_max: CardSeats | None = None
     refund_policy: RefundPolicy | None = None
+    published: bool = True  # false: a draft, which only you see and no one can buy
 
     def terms(self, of_event: RefundPolicy) -> Terms:
         return Terms(
@@ -87,6 +88,7 @@ class ShowChange(Form, frozen=True, kw_only=True):
     refund_policy: RefundPolicy | UnsetType | None = UNSET
     layout_hash: LayoutHash | UnsetType = UNSET
     cancelled: bool | UnsetType = UNSET
+    published: bool | UnsetType = UNSET  # false: hidden, and its sale is closed; tickets stay valid
 
 
 class ShowRow(Struct, frozen=True, kw_only=True):
@@ -106,6 +108,7 @@ class ShowRow(Struct, frozen=True, kw_only=True):
     order_seats_max: int
     orphan_rule: OrphanRule
     cancelled: bool
+    published: bool
     revision: int
     fee_minor: int
     fee_bp: int

@@ -8,7 +8,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
 from holdfast.layouts import LayoutInUse, NoSuchLayout, UnknownSeat
-from holdfast.organisers.errors import HallBusy, LayoutUnsafe, ShowCancelled
+from holdfast.organisers.errors import HallBusy, LayoutUnsafe, ShowCancelled, SomethingSold
 from holdfast.organisers.layout_change import LayoutChanger
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.show_forms import (
@@ -22,7 +22,6 @@ from holdfast.organisers.show_forms import (
     ShowsQuery,
 )
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import Scope
 from holdfast.payments import GatewayMissing
 from holdfast.pricing import (
     BadPriceRules,
@@ -33,9 +32,9 @@ from holdfast.pricing import (
     UnknownCategory,
     UnpricedCategory,
 )
-from holdfast.web.caller import Role
+from holdfast.web.caller import Right, Role
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_scope
 
 CREATE_REFUSALS = (
     NoSuchEvent,
@@ -49,24 +48,31 @@ CREATE_REFUSALS = (
 )
 CHANGE_REFUSALS = (NoSuchShow, NoSuchLayout, LayoutInUse, ShowCancelled, PricedByRules)
 routes = RouteTable(
-    tag="admin", prefix="/admin/shows", role=Role.ORGANISER, refusals=CREATE_REFUSALS + CHANGE_REFUSALS
+    tag="admin",
+    prefix="/admin/shows",
+    role=Role.ORGANISER,
+    right=Right.CATALOGUE,
+    refusals=CREATE_REFUSALS + CHANGE_REFUSALS,
 )
 
+PRICE_FIELDS = {"prices", "fee_minor", "fee_bp", "tax_bp", "refund_policy"}
 RULES_PATH = "/admin/shows/{show:int}/price-rules"
 BAD_RULES = (BadPriceRules, UnknownCategory, FeeTooHigh)
-price_rules = RouteTable(tag="admin", role=Role.ORGANISER)
+price_rules = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.PRICES)
 
 LAYOUT_PATH = "/admin/shows/{show:int}/layout"
 LAYOUT_REFUSALS = (NoSuchShow, NoSuchLayout, UnknownSeat, Busy)
-layouts = RouteTable(tag="admin", role=Role.ORGANISER)
+layouts = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.CATALOGUE)
 
 
 @routes.post(body=NewShow, answers={201: ManagedShow})
 async def create_show(request: Request) -> Response:
     """Schedule an event in a hall, with a price for every category of its layout.
 
-    Prices include the fee and the tax. The sale opens and closes automatically.
+    Prices include the fee and the tax. The sale opens and closes automatically. It needs the right `prices`
+    as well.
     """
+    get_scope(request).require(Right.PRICES)
     show = await _show_editor(request).add_show(read(NewShow, await request.body()))
     get_app(request).catalogue.clear_cached_responses()
     return answer(201, show)
@@ -77,9 +83,13 @@ async def update_show(request: Request) -> Response:
     """Change a show: its times, its sale window, prices, terms, limits; or cancel it.
 
     Seats that are already held or booked keep their price and terms. The layout can be replaced by one that
-    was uploaded with `grows_from`.
+    was uploaded with `grows_from`. Prices and terms need the right `prices`, cancelling the right `refund`.
     """
     change = read(ShowChange, await request.body())
+    if PRICE_FIELDS & change.given().keys():
+        get_scope(request).require(Right.PRICES)
+    if change.given().get("cancelled"):
+        get_scope(request).require(Right.REFUND)
     show = await _show_editor(request).change_show(request.path_params["show"], change)
     try:
         await get_app(request).seatmap.rebuild(show.id, "changed")
@@ -88,13 +98,25 @@ async def update_show(request: Request) -> Response:
     return answer(200, show)
 
 
-@routes.get("/{show:int}", answers={200: ManagedShow})
+@routes.delete("/{show:int}", answers={204: None}, refusals=(SomethingSold,))
+async def delete_show(request: Request) -> Response:
+    """Delete a show, while nothing is sold, held or being paid for.
+
+    Of a first hold and a deletion at the same time one wins: the show is sold or deleted, never both. A show
+    that has sold can be unpublished, or cancelled.
+    """
+    app = get_app(request)
+    await app.catalogue_remover(get_scope(request)).delete_show(request.path_params["show"])
+    return answer(204)
+
+
+@routes.get("/{show:int}", answers={200: ManagedShow}, right=Right.MEMBER)
 async def get_managed_show(request: Request) -> Response:
     """One of your shows."""
     return answer(200, await _show_editor(request).show(request.path_params["show"]))
 
 
-@routes.get(query=ShowsQuery, answers={200: ShowList})
+@routes.get(query=ShowsQuery, answers={200: ShowList}, right=Right.MEMBER)
 async def list_managed_shows(request: Request) -> Response:
     """Your shows, or those of one event, ordered by start time."""
     total, shows = await _show_editor(request).shows(query(ShowsQuery, request))
@@ -102,7 +124,7 @@ async def list_managed_shows(request: Request) -> Response:
 
 
 def _show_editor(request: Request) -> ShowEditor:
-    return get_app(request).show_editor(Scope.of(get_caller(request)))
+    return get_app(request).show_editor(get_scope(request))
 
 
 @price_rules.get(RULES_PATH, answers={200: PricePlan}, refusals=(NoSuchShow, Busy))
@@ -149,7 +171,7 @@ async def delete_price_rules(request: Request) -> Response:
 
 
 def _rules_store(request: Request) -> PriceRulesStore:
-    return get_app(request).price_rules(Scope.of(get_caller(request)))
+    return get_app(request).price_rules(get_scope(request))
 
 
 @layouts.post(
@@ -183,8 +205,10 @@ async def change_show_layout(request: Request) -> Response:
     Seats may be added, renamed, moved to another category, or withdrawn permanently, unless they are held,
     booked or blocked. Compare first: an unsafe change is refused.
     """
-    show_id = request.path_params["show"]
-    page = await _layout_changer(request).apply(show_id, read(LayoutChange, await request.body()))
+    show_id, change = request.path_params["show"], read(LayoutChange, await request.body())
+    if change.given().get("prices"):
+        get_scope(request).require(Right.PRICES)
+    page = await _layout_changer(request).apply(show_id, change)
     try:
         await get_app(request).seatmap.rebuild(show_id, "changed")
     except EngineDown:  # committed; the map is rebuilt when Redis is back, before it sells again
@@ -193,7 +217,7 @@ async def change_show_layout(request: Request) -> Response:
 
 
 def _layout_changer(request: Request) -> LayoutChanger:
-    return get_app(request).layout_change(Scope.of(get_caller(request)))
+    return get_app(request).layout_change(get_scope(request))
 
 
 ROUTES = (*routes.all, *price_rules.all, *layouts.all)

@@ -5,7 +5,7 @@ window that the catalogue does not show.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,9 +30,11 @@ from holdfast.layouts import Layout, LayoutInUse, NoSuchLayout
 from holdfast.organisers.errors import HallBusy, ShowCancelled
 from holdfast.organisers.price_rules_store import load_price_rules, mark_prices_due, record_price_changes
 from holdfast.organisers.show_forms import ManagedShow, NewShow, ShowChange, ShowRow, ShowsQuery
-from holdfast.organisers.store import Scope, build_from_row, fetch_page
+from holdfast.organisers.store import build_from_row, fetch_page, name_change
 from holdfast.payments import refuse_prices_without_gateway
 from holdfast.pricing import DEFAULT_TERMS, PricedByRules, PriceRules, Terms, list_floors
+from holdfast.web.audit_log import AuditEntry, differing, record
+from holdfast.web.caller import Scope
 
 CATALOGUE_EDITS = Queries("holdfast.organisers")
 Q = Queries("holdfast.organisers", "shows")
@@ -55,6 +57,7 @@ class PlannedShow:
     owner_seats_max: int = 10
     order_seats_max: int = 10
     orphan_rule: OrphanRule = OrphanRule.WARN
+    published: bool = True
 
 
 async def add_shows(tx: Transaction, shows: Sequence[PlannedShow]) -> list[int]:
@@ -73,6 +76,7 @@ async def add_shows(tx: Transaction, shows: Sequence[PlannedShow]) -> list[int]:
             show.owner_seats_max,
             show.order_seats_max,
             show.orphan_rule,
+            show.published,
         )
         for show in shows
     ]
@@ -135,9 +139,15 @@ class ShowEditor:
         # Between the transactions: loading a layout may need a second connection.
         prices_by_category(await self._catalogue.layout(hall["layout_hash"]), new.prices)
         async with self._postgres.transaction() as tx:
+            if await tx.fetchrow(CATALOGUE_EDITS.event, new.event_id, self._organiser_id) is None:
+                raise NoSuchEvent(event_id=new.event_id)  # deleted meanwhile
             await self._hall(tx, new.hall_id)
             await _refuse_busy_hall(tx, new.hall_id, times, NEW)
-            [show_id] = await add_shows(tx, [self._planned(new, times, terms, hall["layout_hash"])])
+            planned = self._planned(new, times, terms, hall["layout_hash"])
+            [show_id] = await add_shows(tx, [planned])
+            await tx.fetch(CATALOGUE_EDITS.refresh_visibility, None, None, show_id)
+            entry = _entry("show.created", show_id, event["title"])
+            await record(tx, replace(entry, after=asdict(planned)))
         return await self.show(show_id)
 
     async def change_show(self, show_id: int, change: ShowChange) -> ManagedShow:
@@ -203,6 +213,7 @@ class ShowEditor:
             after.order_seats_max,
             after.orphan_rule,
             after.cancelled,
+            after.published,
         )
         await put_terms(tx, [(show.id, revision, after.terms)])
         await set_sale(
@@ -217,10 +228,28 @@ class ShowEditor:
         moved = {name: (old_prices.get(name), price) for name, price in prices.items()}
         if moved := {name: both for name, both in moved.items() if both[0] != both[1]}:
             await record_price_changes(tx, (show.id, revision), moved, self.actor_id)
+        if after.published != show.published:
+            await tx.fetch(CATALOGUE_EDITS.refresh_visibility, None, None, show.id)
         await mark_prices_due(tx, show.id)
         if after.starts_at != show.starts_at:
             await move_releases(tx, show.id, after.starts_at)
+        await self._record(tx, show, after, moved)
         return revision
+
+    async def _record(
+        self, tx: Transaction, before: ShowRow, after: ShowRow, prices: Mapping[str, tuple[int | None, int]]
+    ) -> None:
+        old, new = differing(before, after)
+        if prices:
+            old["prices"] = {name: price for name, (price, _) in prices.items()}
+            new["prices"] = {name: price for name, (_, price) in prices.items()}
+        action = (
+            "show.cancelled"
+            if after.cancelled and not before.cancelled
+            else name_change("show", before, after)
+        )
+        title = await tx.fetchval(Q.title_of_event, before.event_id)
+        await record(tx, replace(_entry(action, before.id, title), before=old, after=new))
 
     async def _grown(self, old_hash: str, new_hash: str) -> Layout:
         old = await self._catalogue.layout(old_hash)
@@ -265,7 +294,12 @@ class ShowEditor:
             owner_seats_max=new.owner_seats_max or self._config.owner_seats_max,
             order_seats_max=new.order_seats_max or self._config.order_seats_max,
             orphan_rule=new.orphan_rule,
+            published=new.published,
         )
+
+
+def _entry(action: str, show_id: int, title: str) -> AuditEntry:
+    return AuditEntry(action=action, subject=("show", show_id), show_id=show_id, name=title)
 
 
 def _refuse_ruled(rules: PriceRules | None, prices: Mapping[str, int]) -> None:

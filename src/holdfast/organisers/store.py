@@ -1,8 +1,8 @@
 """Writes cities, venues, halls, layouts and events, one by one or in bulk."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import asyncpg
 import msgspec
@@ -39,24 +39,11 @@ from holdfast.organisers.forms import (
     StoredLayout,
     VenueChange,
 )
-from holdfast.organisers.poster_images import PosterImages
-from holdfast.web.caller import Caller, Role
+from holdfast.web.audit_log import AuditEntry, record_change, record_new
+from holdfast.web.caller import Scope
 
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    account_id: int
-    is_admin: bool
-
-    @classmethod
-    def of(cls, caller: Caller) -> "Scope":
-        return cls(caller.account_id, caller.role is Role.ADMIN)
-
-    @property
-    def organiser_id(self) -> int | None:
-        """The query parameter: None for an admin, and for shared objects that an admin creates."""
-        return None if self.is_admin else self.account_id
-
+if TYPE_CHECKING:
+    from holdfast.organisers.poster_images import PosterImages
 
 Q = Queries("holdfast.organisers")
 BULK = Queries("holdfast.organisers", "bulk")
@@ -68,14 +55,18 @@ class CatalogueEditor:
         self._postgres = postgres
         self._scope = scope
         self._organiser_id = scope.organiser_id
+        self.changed_shows: list[int] = []  # that are hidden now, or public again: cached ones are outdated
 
     async def add_city(self, new: NewCity) -> City:
         await self._refuse_unknown_timezone(new.timezone)
         try:
-            city_id = await self._postgres.fetchval(Q.add_city, *list_values(new))
+            async with self._postgres.transaction() as tx:
+                city_id = await tx.fetchval(Q.add_city, *list_values(new))
+                city = City(id=city_id, **new.given())
+                await record_new(tx, _city_entry("city.created", city), city)
         except asyncpg.UniqueViolationError:
             raise NameTaken(field="slug") from None
-        return City(id=city_id, **new.given())
+        return city
 
     async def change_city(self, city_id: int, change: CityChange) -> City:
         if change.timezone is not msgspec.UNSET:
@@ -85,8 +76,10 @@ class CatalogueEditor:
                 row = await tx.fetchrow(Q.lock_city, city_id)
                 if row is None:
                     raise NoSuchCity(city_id=city_id)
-                city = apply_change(City(**row), change)
+                before = City(**row)
+                city = apply_change(before, change)
                 await tx.execute(Q.change_city, *list_values(city))
+                await record_change(tx, _city_entry("city.changed", city), before, city)
         except asyncpg.UniqueViolationError:
             raise NameTaken(field="slug") from None
         return city
@@ -101,15 +94,23 @@ class CatalogueEditor:
             venue_id = await tx.fetchval(Q.add_venue, city_id, self._organiser_id, *rest)
             if venue_id is None:
                 raise NoSuchCity(city_id=city_id)
-            return await self._venue(tx, venue_id)
+            venue = await self._venue(tx, venue_id)
+            await record_new(tx, _venue_entry("venue.created", venue), venue)
+        return venue
 
     async def change_venue(self, venue_id: int, change: VenueChange) -> ManagedVenue:
         async with self._postgres.transaction() as tx:
-            venue = apply_change(await self._own_venue(tx, venue_id), change)
+            before = await self._own_venue(tx, venue_id)
+            venue = apply_change(before, change)
             columns = (venue.city_id, venue.name, venue.address, venue.postal_code, venue.lat, venue.lon)
-            if await tx.fetchval(Q.change_venue, venue_id, *columns) is None:
+            if await tx.fetchval(Q.change_venue, venue_id, *columns, venue.published) is None:
                 raise NoSuchCity(city_id=venue.city_id)
-            return await self._venue(tx, venue_id)
+            after = await self._venue(tx, venue_id)
+            if after.published != before.published:
+                rows = await tx.fetch(Q.refresh_visibility, None, venue_id, None)
+                self.changed_shows = [row["show_id"] for row in rows]
+            await record_change(tx, _venue_entry(name_change("venue", before, after), after), before, after)
+        return after
 
     async def venues(self, paging: Paging) -> tuple[int, list[ManagedVenue]]:
         total, rows = await fetch_page(self._postgres, Q.list_venues, (self._organiser_id,), paging)
@@ -118,12 +119,14 @@ class CatalogueEditor:
     async def add_hall(self, new: NewHall) -> Hall:
         try:
             async with self._postgres.transaction() as tx:
-                await self._own_venue(tx, new.venue_id)
+                venue = await self._own_venue(tx, new.venue_id)
                 layout = await self._layout(tx, new.layout_hash)
                 hall_id = await tx.fetchval(Q.add_hall, new.venue_id, new.name, new.layout_hash)
+                hall = Hall(id=hall_id, seats=layout["seats"], **new.given())
+                await record_new(tx, _hall_entry("hall.created", hall, venue.organiser_id), hall)
         except asyncpg.UniqueViolationError:
             raise NameTaken(field="name") from None
-        return Hall(id=hall_id, seats=layout["seats"], **new.given())
+        return hall
 
     async def change_hall(self, hall_id: int, change: HallChange) -> Hall:
         try:
@@ -132,12 +135,16 @@ class CatalogueEditor:
                 if row is None:
                     raise NoSuchHall(hall_id=hall_id)
                 self._refuse_unless_own(row["organiser_id"])
-                hall = apply_change(build_from_row(Hall, row), change)
+                before = build_from_row(Hall, row)
+                hall = apply_change(before, change)
                 layout = await self._layout(tx, hall.layout_hash)
+                hall = msgspec.structs.replace(hall, seats=layout["seats"])
                 await tx.execute(Q.change_hall, hall_id, hall.name, hall.layout_hash)
+                entry = _hall_entry("hall.changed", hall, row["organiser_id"])
+                await record_change(tx, entry, before, hall)
         except asyncpg.UniqueViolationError:
             raise NameTaken(field="name") from None
-        return msgspec.structs.replace(hall, seats=layout["seats"])
+        return hall
 
     async def halls(self, paging: Paging, venue_id: int | None) -> tuple[int, list[Hall]]:
         total, rows = await fetch_page(self._postgres, Q.list_halls, (self._organiser_id,), paging, venue_id)
@@ -147,8 +154,13 @@ class CatalogueEditor:
         """The hash is the content, so storing a layout again changes nothing."""
         async with self._postgres.transaction() as tx:
             await store_layout(tx, layout)
-            await tx.execute(Q.add_layout_owner, layout.hash, self._scope.account_id)
-        return StoredLayout(hash=layout.hash, name=layout.name, seats=layout.seat_count)
+            if not self._scope.must_choose:  # admins see all layouts, also those without an owner
+                await tx.execute(Q.add_layout_owner, layout.hash, self._scope.owner_id)
+            stored = StoredLayout(hash=layout.hash, name=layout.name, seats=layout.seat_count)
+            subject = ("layout", stored.hash)
+            entry = AuditEntry(action="layout.uploaded", subject=subject, organiser_id=self._organiser_id)
+            await record_new(tx, replace(entry, name=stored.name), stored)
+        return stored
 
     async def layout_body(self, layout_hash: str) -> bytes:
         body: str = (await self._layout(self._postgres, layout_hash))["body"]
@@ -162,9 +174,12 @@ class CatalogueEditor:
         self._refuse_featuring(new.featured)
         if new.poster:
             raise _upload_instead()
-        owner = self._scope.account_id
-        event_id = await self._postgres.fetchval(Q.add_event, owner, *_columns(new))
-        return ManagedEvent(id=event_id, organiser_id=owner, **new.given())
+        owner = self._scope.owner_id
+        async with self._postgres.transaction() as tx:
+            event_id = await tx.fetchval(Q.add_event, owner, *_columns(new))
+            event = ManagedEvent(id=event_id, organiser_id=owner, **new.given())
+            await record_new(tx, _event_entry("event.created", event), event)
+        return event
 
     async def change_event(self, event_id: int, change: EventChange) -> ManagedEvent:
         async with self._postgres.transaction() as tx:
@@ -177,9 +192,13 @@ class CatalogueEditor:
                 event = msgspec.structs.replace(event, poster="")
                 await tx.execute(Q.remove_poster, event_id)
             await tx.execute(Q.change_event, event_id, *_columns(event))
+            if event.published != before.published:
+                rows = await tx.fetch(Q.refresh_visibility, event_id, None, None)
+                self.changed_shows = [row["show_id"] for row in rows]
+            await record_change(tx, _event_entry(name_change("event", before, event), event), before, event)
         return event
 
-    async def set_poster(self, event_id: int, images: PosterImages) -> ManagedEvent:
+    async def set_poster(self, event_id: int, images: "PosterImages") -> ManagedEvent:
         """Replace the poster; the old images are deleted."""
         async with self._postgres.transaction() as tx:
             event = await self._event(tx, event_id)
@@ -188,7 +207,9 @@ class CatalogueEditor:
             sizes = (list(images.by_width), list(images.by_width.values()))
             await tx.execute(Q.add_poster, event_id, images.hash, *sizes)
             await tx.execute(Q.set_poster, event_id, url)
-        return msgspec.structs.replace(event, poster=url)
+            after = msgspec.structs.replace(event, poster=url)
+            await record_change(tx, _event_entry("event.changed", event), event, after)
+        return after
 
     async def event(self, event_id: int) -> ManagedEvent:
         async with self._postgres.transaction() as tx:
@@ -253,6 +274,36 @@ def apply_change(before: Row, change: Form) -> Row:
 def list_values(form: msgspec.Struct) -> list[Any]:
     """The fields in the order of the form, which is the order of the query's parameters."""
     return [getattr(form, name) for name in form.__struct_fields__]
+
+
+class Publishable(Protocol):
+    @property
+    def published(self) -> bool: ...
+
+
+def name_change(kind: str, before: Publishable, after: Publishable) -> str:
+    """For the audit log: "event.published", "event.unpublished" or "event.changed"."""
+    if before.published == after.published:
+        return f"{kind}.changed"
+    return f"{kind}.published" if after.published else f"{kind}.unpublished"
+
+
+def _city_entry(action: str, city: City) -> AuditEntry:
+    return AuditEntry(action=action, subject=("city", city.id), name=city.name)
+
+
+def _venue_entry(action: str, venue: ManagedVenue) -> AuditEntry:
+    subject = ("venue", venue.id)
+    return AuditEntry(action=action, subject=subject, name=venue.name, organiser_id=venue.organiser_id)
+
+
+def _hall_entry(action: str, hall: Hall, organiser_id: int | None) -> AuditEntry:
+    return AuditEntry(action=action, subject=("hall", hall.id), name=hall.name, organiser_id=organiser_id)
+
+
+def _event_entry(action: str, event: ManagedEvent) -> AuditEntry:
+    subject = ("event", event.id)
+    return AuditEntry(action=action, subject=subject, name=event.title, organiser_id=event.organiser_id)
 
 
 def _upload_instead() -> Invalid:

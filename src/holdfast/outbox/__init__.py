@@ -1,6 +1,6 @@
 """Facts: what happened, published to every consumer once it is durable (R28).
 
-A subject that consumes facts has a Consumer in `consumers()` of app.py: docs/consumers.md. A subject that
+A subject that consumes facts has a Consumer in background.py: docs/consumers.md. A subject that
 publishes one calls `add_fact` in the transaction that makes it true.
 """
 

@@ -9,7 +9,7 @@ from holdfast.payments.reconciliation import Reconciliation
 from holdfast.payments.saga import PaymentStep
 from holdfast.payments.saga_runner import SagaRunner
 from holdfast.payments.store import PaymentStart, PaymentStore
-from holdfast.payments.webhooks import AfterPayment, IncomingWebhooks
+from holdfast.payments.webhooks import AfterPayment, IncomingWebhooks, WebhookQuery
 
 __all__ = [
     "GATEWAYS",
@@ -28,6 +28,7 @@ __all__ = [
     "Reconciliation",
     "RefundResult",
     "SagaRunner",
+    "WebhookQuery",
     "open_gateway",
     "parse_payment_key",
     "refuse_prices_without_gateway",

@@ -10,6 +10,7 @@ from holdfast.engines import fault_injection
 from holdfast.engines.metrics import metrics
 from holdfast.errors import BadKey, Busy, KeyReused, NoSuchRoute, StillProcessing
 from holdfast.holds import compute_body_hash
+from holdfast.legal import Agreed, TermsChanged
 from holdfast.payments.chargebacks import ChargebackList, ChargebackQuery, Chargebacks
 from holdfast.payments.differences import Comparison
 from holdfast.payments.errors import (
@@ -34,10 +35,10 @@ from holdfast.payments.webhooks import (
     WebhookQuery,
     WebhookReceipt,
 )
-from holdfast.web.caller import Role
+from holdfast.web.caller import Right, Role
 from holdfast.web.idempotency import checked_key
 from holdfast.web.responses import answer, query, read, site_of
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_caller, get_scope
 
 NO_STORE = {"Cache-Control": "no-store"}
 CALLED_OFF = "The payment was cancelled."
@@ -51,6 +52,7 @@ routes = RouteTable(tag="payments", role=Role.FAN)
     answers={200: PayPage, 202: PayPage},
     refusals=(
         Declined,
+        TermsChanged,
         PaymentUnderWay,
         CardLimit,
         GatewayMissing,
@@ -70,7 +72,8 @@ async def pay_booking(request: Request) -> Response:
     With a `method`, a token from the gateway, it is charged at once: 200 confirmed, 202 if it is not
     decided yet, 402 declined; then the hold stays and another method may be tried. Without one, the payer
     confirms with the gateway, at `action_url` or with `client_secret`: 202. The same Idempotency-Key charges
-    once and gives the same answer; a key whose payment failed may be used again.
+    once and gives the same answer; a key whose payment failed may be used again. Consent is recorded with
+    `agreed`, before the payment: the terms of the house and of the organisation, if they are those in force.
     """
     raw = await request.body()
     body = read(PayBody, raw)
@@ -88,9 +91,19 @@ async def pay_booking(request: Request) -> Response:
         return_url=site_of(request) + body.return_path,
         salt=salt,
     )
+    if body.agreed is not None:
+        await _record_consent(request, body.agreed, (show_id, number))
     with fault_injection.fault_points("pay"):
         started = await saga_runner.pay(payment_request)
     return _payment_answer(_started_payment(started, payment_request))
+
+
+async def _record_consent(request: Request, agreed: Agreed, key: tuple[int, int]) -> None:
+    app, account_id = get_app(request), get_caller(request).account_id
+    booking = await app.bookings.booking(*key)
+    if booking is None or booking.owner_id != account_id:
+        raise NoSuchBooking
+    await app.legal.agree_to_show(account_id, agreed, key)
 
 
 @routes.get("/bookings/{booking}/payment", answers={200: PayPage}, refusals=(NoPayment, NoSuchBooking))
@@ -238,13 +251,16 @@ async def list_payment_differences(request: Request) -> Response:
 
 
 @gateway_routes.get(
-    "/admin/chargebacks", query=ChargebackQuery, answers={200: ChargebackList}, role=Role.ORGANISER
+    "/admin/chargebacks",
+    query=ChargebackQuery,
+    answers={200: ChargebackList},
+    role=Role.ORGANISER,
+    right=Right.MONEY,
 )
 async def list_chargebacks(request: Request) -> Response:
     """Payments of your shows that their payers dispute, newest first: open, won, lost, or all."""
     chargebacks: Chargebacks = get_app(request).chargebacks
-    caller = get_caller(request)
-    organiser_id = None if caller.role is Role.ADMIN else caller.account_id
+    organiser_id = get_scope(request).organiser_id
     found = await chargebacks.list_newest(organiser_id, query(ChargebackQuery, request))
     return answer(200, found, NO_STORE)
 

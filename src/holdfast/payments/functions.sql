@@ -4,7 +4,7 @@
 -- Lock order as in bookings/functions.sql. Each function locks its bookings first: a booking and its payments
 -- change under that one lock. SET enable_… = off: see there.
 
-DROP VIEW IF EXISTS payment_detail, payment_for_refund CASCADE;
+DROP VIEW IF EXISTS payment_detail, payment_for_refund, payer CASCADE;
 -- Of an earlier release: cards are counted from payments now.
 DROP FUNCTION IF EXISTS count_cards_up(bigint[], bigint[], bigint[], text[], int[]);
 DROP FUNCTION IF EXISTS count_cards_down(bigint[], text[], int[]);
@@ -25,6 +25,10 @@ SELECT show_id, number, attempt, owner_id, fence, step, key, gateway, reference,
                 WHERE c.show_id = payment.show_id AND c.number = payment.number
                   AND c.attempt = payment.attempt AND c.state <> 'won') AS is_disputed
   FROM payment;
+
+-- Whose money arrived, and when they began to pay.
+CREATE VIEW payer AS
+SELECT owner_id, requested_at FROM payment WHERE step IN ('paid', 'late', 'returned');
 
 -- An entry whose lines do not add up to zero, or mix currencies, is rejected.
 CREATE OR REPLACE FUNCTION journal_balances() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -82,10 +86,9 @@ BEGIN
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
     SELECT array_agg(i) FILTER (WHERE p_method[i] <> '' AND p_card[i] IS NULL) INTO v_ask
       FROM unnest(v_fit) AS i
-      JOIN payable_booking AS b
-        ON b.show_id = p_show[i] AND b.number = p_number[i] AND b.owner_id = p_owner[i]
+     CROSS JOIN LATERAL booking_by_key(p_show[i], p_number[i]) AS b
       JOIN card_limit ON card_limit.show_id = b.show_id AND card_limit.revision = b.revision
-     WHERE b.state = 'held' AND b.expires_at > now();
+     WHERE b.owner_id = p_owner[i] AND b.state = 'held' AND b.expires_at > now();
     v_over := cards_over(p_show, p_number, p_owner, p_card, v_fit);
     v_fit := ARRAY(SELECT i FROM unnest(v_fit) AS i
                     WHERE i <> ALL (coalesce(v_ask, '{}')) AND i <> ALL (coalesce(v_over, '{}')));

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from holdfast.bookings import BookingState, NoSuchBooking, from_public_id, public_id, reference
 from holdfast.claim import Claim
+from holdfast.legal import Agreed
 from holdfast.payments.gateway import Charge
 from holdfast.payments.saga import ENDS, DeadlineStatus, PaymentStep
 
@@ -22,6 +23,7 @@ class PayBody(Struct, forbid_unknown_fields=True, frozen=True):
 
     method: Token = ""  # the gateway's token for a card or an account; never a card number
     return_path: ReturnPath = "/"  # where the gateway sends the payer back to, if it needs to see them
+    agreed: Agreed | None = None  # the terms of house and organisation that the buyer agrees to
 
 
 class PayPage(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -266,7 +266,8 @@ class SagaRunner:
         after = await self._payments.release(payment, is_sure=is_sure, due_ms=WATCH_PAUSES_MS[0])
         metrics.add("payments_total", step=after.step)
         if after.booking_state is BookingState.EXPIRED:
-            await self._holds.update_map(after.show_id, Settlement("release", after.claim))
+            # The ledger has counted a hold that ended unpaid; so does the map.
+            await self._holds.update_map(after.show_id, Settlement("lapse", after.claim))
         return after
 
     async def _settle_late(self, payment: Payment) -> Payment:

@@ -35,6 +35,7 @@ from holdfast.payments.reconciliation import Reconciliation
 from holdfast.payments.saga import PaymentStep
 from holdfast.payments.saga_runner import SagaRunner
 from holdfast.payments.store import PaymentStore
+from holdfast.web.audit_log import AuditEntry, record
 
 # Pauses after failed tries; after the last, the webhook is dead.
 PAUSES_S = (60, 300, 1800)
@@ -299,9 +300,12 @@ class IncomingWebhooks:
 
     async def replay(self, gateway: str, event_id: str) -> WebhookPage:
         """Settle it as if it had just arrived. A settled one is looked up again: that changes nothing."""
-        row = await self._postgres.fetchrow(Q.take, gateway, event_id, PAUSES_S[0])
-        if row is None:
-            raise NoSuchWebhook()
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.take, gateway, event_id, PAUSES_S[0])
+            if row is None:
+                raise NoSuchWebhook()
+            subject = ("gateway_webhook", f"{gateway}/{event_id}")
+            await record(tx, AuditEntry(action="gateway_webhook.replayed", subject=subject))
         await self.look(_due(row))
         return _page(await self._postgres.fetchrow(Q.webhook, gateway, event_id))
 

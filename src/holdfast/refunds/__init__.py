@@ -1,6 +1,49 @@
 """Refunds: quotes, decisions (decision.py), execution and cancelled shows (R18, R24)."""
 
-from holdfast.refunds.errors import RefundChanged, SeatsNotYours
-from holdfast.refunds.refund import RefundQuote
+from holdfast.refunds.errors import NoSuchRefund, RefundChanged, SeatsNotYours
+from holdfast.refunds.proposal import (
+    ProposalPage,
+    ProposalQuery,
+    ProposalState,
+    RefundLimit,
+    RefundProposal,
+    build_proposal_page,
+)
+from holdfast.refunds.refund import (
+    Cancellation,
+    Refund,
+    RefundDecision,
+    RefundPage,
+    RefundQuote,
+    RefundRequest,
+    RefundScope,
+    RefundState,
+    build_refund_page,
+    parse_refund_id,
+)
+from holdfast.refunds.service import build_refusal
+from holdfast.refunds.store import LATEST as LATEST_REFUND
 
-__all__ = ["RefundChanged", "RefundQuote", "SeatsNotYours"]
+__all__ = [
+    "LATEST_REFUND",
+    "Cancellation",
+    "NoSuchRefund",
+    "ProposalPage",
+    "ProposalQuery",
+    "ProposalState",
+    "Refund",
+    "RefundChanged",
+    "RefundDecision",
+    "RefundLimit",
+    "RefundPage",
+    "RefundProposal",
+    "RefundQuote",
+    "RefundRequest",
+    "RefundScope",
+    "RefundState",
+    "SeatsNotYours",
+    "build_proposal_page",
+    "build_refund_page",
+    "build_refusal",
+    "parse_refund_id",
+]

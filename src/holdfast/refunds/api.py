@@ -30,6 +30,7 @@ from holdfast.refunds.errors import (
     SeatsUsed,
     TicketGiven,
 )
+from holdfast.refunds.proposal import ProposalPage, build_proposal_page, is_same_proposal
 from holdfast.refunds.refund import (
     AttemptLine,
     Cancellation,
@@ -43,8 +44,8 @@ from holdfast.refunds.refund import (
     RefundQuery,
     RefundQuote,
     RefundRequest,
-    RefundState,
     Timeline,
+    build_refund_given,
     build_refund_line,
     build_refund_page,
     is_same_request,
@@ -52,10 +53,11 @@ from holdfast.refunds.refund import (
 )
 from holdfast.refunds.service import build_refusal
 from holdfast.refunds.store import LATEST, RefundCursor
-from holdfast.web.caller import Role
+from holdfast.web.audit_log import find_origin
+from holdfast.web.caller import Right, Role
 from holdfast.web.idempotency import checked_key
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_caller, get_scope
 
 SEATS_MAX = 10
 LOOK_AGAIN = {"Retry-After": "1", "Cache-Control": "no-store"}
@@ -183,13 +185,13 @@ async def _booking_page(request: Request, booking: Booking) -> BookingPage:
     return booking_page(booking, show, await app.catalogue.terms(show, booking.revision), refunds)
 
 
-admin_routes = RouteTable(tag="admin", role=Role.ORGANISER)
+admin_routes = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.REFUND)
 
 
 @admin_routes.post(
     "/admin/bookings/{booking}/refunds",
     body=RefundBody,
-    answers={201: RefundGiven},
+    answers={201: RefundGiven, 202: ProposalPage},
     refusals=(
         NoSuchBooking,
         WrongMove,
@@ -208,7 +210,8 @@ async def create_refund(request: Request) -> Response:
 
     The whole booking (`full`), some `seats` at their full price, or an `amount` without seats. The
     Idempotency-Key is required: it is the reason that has one refund, whatever is retried. A used ticket is
-    not given back; money alone is possible.
+    not given back; money alone is possible. Above the amount that the organisation has set, nothing is
+    changed yet (202): another person must approve it (POST /admin/refund-proposals/{proposal}/approve).
     """
     body = read(RefundBody, await request.body())
     key = request.state.headers.get(b"idempotency-key")
@@ -224,8 +227,15 @@ async def create_refund(request: Request) -> Response:
         amount_minor=body.amount,
         note=body.reason,
         actor_id=actor_id,
+        origin=find_origin(),
     )
     decision: RefundDecision = await get_app(request).refunds.decide(refund_request)
+    if decision.outcome == "approval":
+        assert decision.proposal_id is not None
+        proposal = await get_app(request).refund_store.approvals.proposal(decision.proposal_id)
+        if not is_same_proposal(proposal, refund_request):
+            raise KeyReused()
+        return answer(202, build_proposal_page(proposal, show.layout.labels), NO_STORE)
     if decision.outcome not in ("decided", "same"):
         raise build_refusal(decision, show)
     if (
@@ -234,18 +244,7 @@ async def create_refund(request: Request) -> Response:
         and not is_same_request(decision.refund, refund_request)
     ):
         raise KeyReused()
-    assert decision.booking is not None
-    labels = show.layout.labels
-    given = RefundGiven(
-        booking_id=public_id(booking.show_id, booking.number),
-        state=decision.booking.state,
-        seats=[labels[seat] for seat in decision.booking.seats]
-        if decision.booking.state is BookingState.CONFIRMED
-        else [],
-        left=decision.left_minor or 0,
-        refund=build_refund_page(decision.refund, labels) if decision.refund else None,
-    )
-    return answer(201, given, NO_STORE)
+    return answer(201, build_refund_given(decision, show.layout.labels), NO_STORE)
 
 
 @admin_routes.get("/admin/refunds", query=RefundQuery, answers={200: RefundList}, refusals=(NoSuchRefund,))
@@ -273,7 +272,7 @@ async def settle_refund(request: Request) -> Response:
     """Record that a refund was paid by hand, and how. The first note stays."""
     note = read(NoteBody, await request.body()).note
     refund = await _refund_of_mine(request, request.path_params["refund"])
-    after = await get_app(request).refund_store.settle(refund, RefundState.DONE, note=note)
+    after = await get_app(request).refund_store.settle_by_hand(refund, note)
     if after.settled_note is None:
         raise WrongMove(state=after.state, move="pay by hand")
     return answer(200, await _refund_page(request, after), NO_STORE)
@@ -305,8 +304,7 @@ async def get_show_cancellation(request: Request) -> Response:
 
 
 def _organiser_id(request: Request) -> int | None:
-    caller = get_caller(request)
-    return None if caller.role is Role.ADMIN else caller.account_id
+    return get_scope(request).organiser_id
 
 
 async def _booking_of_mine(request: Request) -> tuple[Booking, ShowOnSale]:

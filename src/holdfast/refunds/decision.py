@@ -10,6 +10,8 @@ Outcomes besides the state of a booking that does not allow it:
     none (no such booking)   · seats (it does not have them)
     changed (its seats changed meanwhile, or less is left of the money than an exact request names)
     used, given (tickets were used, or transferred)      · much (more than is left of the payment)
+    approval (by staff, and above the amount for which their organisation wants a second person)
+    ended (the proposal that it approves is decided or expired)
 """
 
 from collections.abc import Iterable
@@ -69,6 +71,7 @@ class RefundCase:
     payment: PaidPayment | None  # None: it cost nothing
     tickets: dict[int, RefundTicket]  # by seat, given back ones included
     refunds: list[DecidedRefund] = field(default_factory=list)  # of that payment
+    approval_above_minor: int | None = None  # refunds by staff, all together, that one person may give
 
     @property
     def amount_minor(self) -> int:
@@ -81,6 +84,7 @@ class RefundVerdict:
     in_the_way: tuple[int, ...] = ()  # seats whose tickets were used or transferred
     refund: DecidedRefund | None = None  # decided now, or earlier for the same reason
     freed: tuple[int, ...] = ()  # seats that are given back now
+    amount_minor: int = 0  # that needs an approval
 
 
 def decide(case: RefundCase | None, request: RefundRequest) -> RefundVerdict:
@@ -96,6 +100,8 @@ def decide(case: RefundCase | None, request: RefundRequest) -> RefundVerdict:
         return RefundVerdict(outcome, in_the_way)
     if request.is_exact and case.payment and not _has_amount(case, case.payment, request, wanted):
         return RefundVerdict("changed")
+    if case.payment and (amount := _needs_approval(case, case.payment, request, wanted)):
+        return RefundVerdict("approval", amount_minor=amount)
     refund = _compute(case, case.payment, request, wanted) if case.payment else None
     _give_up(case, wanted)
     return RefundVerdict("decided", refund=refund, freed=wanted)
@@ -199,6 +205,20 @@ def _has_amount(
 ) -> bool:
     """Whether all of the request's amount is left: money may have gone back since it was quoted."""
     return _amount(case, payment, request, wanted) == request.amount_minor
+
+
+def _needs_approval(
+    case: RefundCase, payment: PaidPayment, request: RefundRequest, wanted: tuple[int, ...]
+) -> int:
+    """The amount, if a second person must approve it. 0: none must.
+
+    Earlier refunds by staff count: a large refund in small parts is a large refund.
+    """
+    if request.origin is None or request.proposal_id is not None or case.approval_above_minor is None:
+        return 0
+    amount = _amount(case, payment, request, wanted)
+    given = sum(refund.amount_minor for refund in case.refunds if refund.why.startswith("admin:"))
+    return amount if given + amount > case.approval_above_minor else 0
 
 
 def _give_up(case: RefundCase, seats: tuple[int, ...]) -> None:

@@ -7,7 +7,11 @@ Refusal
 ├── TicketGiven         409  one of the tickets is another person's now
 ├── RefundTooMuch       409  more than is left of what was paid
 ├── SeatsNotYours       422  seats that the booking has not got
-└── NoSuchRefund        404  no refund has this id; also for refunds of other organisers
+├── NoSuchRefund        404  no refund has this id; also for refunds of other organisers
+├── NoSuchProposal      404  no refund waits under this id; also for those of other organisers
+├── OwnProposal         403  another person must approve it
+├── ProposalEnded       409  it was approved, rejected or withdrawn, or its time has passed
+└── ProposalOutdated    409  the booking has changed since it was proposed
 """
 
 from holdfast.errors import Refusal
@@ -66,3 +70,33 @@ class NoSuchRefund(Refusal):
     """No refund has this id, or its show is not one of yours."""
 
     code, status, title = "no_such_refund", 404, "No such refund"
+
+
+class NoSuchProposal(Refusal):
+    """No refund waits for approval under this id, or its show is not one of yours."""
+
+    code, status, title = "no_such_proposal", 404, "No such proposal"
+
+
+class OwnProposal(Refusal):
+    """You proposed this refund yourself: another person must approve it. You can withdraw it."""
+
+    code, status, title = "own_proposal", 403, "Another person must approve this"
+
+
+class ProposalEnded(Refusal):
+    """This proposal can no longer be decided: `state` says what became of it. Nothing was changed.
+
+    If it expired, propose the refund again.
+    """
+
+    code, status, title = "proposal_ended", 409, "Already decided"
+
+
+class ProposalOutdated(Refusal):
+    """The booking, or what is left of its money, has changed since this refund was proposed.
+
+    Nothing was refunded. Reject the proposal, look at the booking, and propose the refund again.
+    """
+
+    code, status, title = "proposal_outdated", 409, "The booking has changed"

@@ -39,7 +39,8 @@ ORDER BY refund.id;
 ORDER BY ord;
 
 -- name: count_owners_down
-SELECT count_owners_down($1, $2, $3);
+-- Counters of owners are locked before those of parties.
+SELECT count_owners_down($1, $2, $3), count_free_seats_down($1, $2, $3);
 
 -- name: after
 -- The current bookings, which callers get as the response.

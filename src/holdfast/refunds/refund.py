@@ -19,6 +19,7 @@ from holdfast.bookings import Booking, BookingState, NoSuchBooking, from_public_
 from holdfast.errors import Invalid
 from holdfast.pricing import PolicyQuote
 from holdfast.refunds.errors import NoSuchRefund
+from holdfast.web.caller import Origin
 
 # Pauses between two requests to the gateway, by the number of tries.
 PAUSES_MS = (1_000, 2_000, 5_000, 15_000, 60_000, 300_000)
@@ -50,6 +51,9 @@ class RefundRequest(Struct, frozen=True, gc=False, kw_only=True):
     keep_fee: bool = False
     note: str = ""
     actor_id: int | None = None  # None: a rule
+    origin: Origin | None = None  # of a member of staff: the refund is in the audit log
+    proposal_id: int | None = None  # that this request approves
+    approver_id: int | None = None
 
     @property
     def show_id(self) -> int:
@@ -110,6 +114,7 @@ class RefundDecision(Struct, frozen=True, gc=False):
     seats: tuple[int, ...]  # in the way
     left_minor: int | None  # of the payment, that could still go back
     booking: Booking | None
+    proposal_id: int | None = None  # of the outcome `approval`: what waits for a second person
 
 
 class Cancellation(Struct, frozen=True, kw_only=True):
@@ -318,6 +323,19 @@ def build_refund_page(refund: Refund, labels: Sequence[str]) -> RefundPage:
         tries=refund.tries,
         requested_at=refund.requested_at,
         done_at=refund.done_at,
+    )
+
+
+def build_refund_given(decision: RefundDecision, labels: Sequence[str]) -> RefundGiven:
+    booking = decision.booking
+    assert booking is not None
+    is_confirmed = booking.state is BookingState.CONFIRMED
+    return RefundGiven(
+        booking_id=public_id(booking.show_id, booking.number),
+        state=booking.state,
+        seats=[labels[seat] for seat in booking.seats] if is_confirmed else [],
+        left=decision.left_minor or 0,
+        refund=build_refund_page(decision.refund, labels) if decision.refund else None,
     )
 
 

@@ -33,12 +33,16 @@ from holdfast.payments import GatewayAnswer, PaymentStore, RefundResult, SagaRun
 from holdfast.pricing import PolicyQuote, quote_refund
 from holdfast.refunds.errors import (
     NotRefundable,
+    OwnProposal,
+    ProposalEnded,
+    ProposalOutdated,
     RefundChanged,
     RefundTooMuch,
     SeatsNotYours,
     SeatsUsed,
     TicketGiven,
 )
+from holdfast.refunds.proposal import RefundProposal
 from holdfast.refunds.refund import (
     RETURNED,
     Refund,
@@ -52,6 +56,7 @@ from holdfast.refunds.refund import (
     pause_ms,
 )
 from holdfast.refunds.store import RefundStore
+from holdfast.web.caller import Origin
 
 log = structlog.get_logger(__name__)
 
@@ -122,6 +127,15 @@ class RefundService:
         page, _ = await self._build_quote(booking, seats)
         return page
 
+    async def quote_in_full(self, booking: Booking, seats: Sequence[int]) -> RefundQuote:
+        """What an organiser would give back for these seats: their price, less money that went back alone."""
+        labels = (await self._catalogue.show_on_sale(booking.show_id)).layout.labels
+        prices = dict(zip(booking.seats, booking.prices_minor, strict=True))
+        paid = sum(prices.get(seat, 0) for seat in seats)
+        amount = min(paid, max(0, booking.amount_minor - await self._alone_minor(booking)))
+        whole = PolicyQuote(amount_minor=amount, percent=100, until=None, next_percent=None)
+        return build_quote(booking, [labels[seat] for seat in seats], paid, whole, keep_fee=False)
+
     async def refund_by_policy(
         self, booking: Booking, seats: tuple[int, ...] | None = None, expected_minor: int | None = None
     ) -> Booking:
@@ -166,6 +180,35 @@ class RefundService:
             return msgspec.structs.replace(decision, refund=await self.carry_out(decision.refund))
         except EngineDown:  # it is decided and written: a job requests
             return decision
+
+    async def approve(self, proposal: RefundProposal, approver_id: int, origin: Origin) -> RefundDecision:
+        """Give the refund that another person proposed: exactly its amount, or a refusal."""
+        if proposal.proposed_by == approver_id:
+            raise OwnProposal
+        booking = await self._holds.bookings.booking(proposal.show_id, proposal.number)
+        if booking is None:
+            raise NoSuchBooking()
+        request = RefundRequest(
+            booking=booking,
+            why=proposal.why,
+            what=RefundScope(proposal.what),
+            seats=proposal.seats,
+            amount_minor=proposal.amount_minor,
+            is_exact=True,
+            note=proposal.note,
+            actor_id=proposal.proposed_by,
+            origin=origin,
+            proposal_id=proposal.id,
+            approver_id=approver_id,
+        )
+        decision = await self.decide(request)
+        if decision.outcome in ("ended", "same"):
+            raise ProposalEnded(state=(await self._store.approvals.proposal(proposal.id)).state)
+        if decision.outcome == "changed":
+            raise ProposalOutdated
+        if decision.outcome != "decided":
+            raise build_refusal(decision, await self._catalogue.show_on_sale(proposal.show_id))
+        return decision
 
     async def carry_out(self, refund: Refund) -> Refund:
         """Request the refund from the gateway once, and store its answer."""

@@ -3,20 +3,21 @@
 A refund is decided in one transaction: it locks, loads the cases, calls decision.py, writes the results.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
 import msgspec
 
-from holdfast.bookings import Booking, BookingState
+from holdfast.bookings import Booking, BookingState, public_id, reference
 from holdfast.claim import Claim
 from holdfast.config import Config
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries, Row, Transaction, require_row
 from holdfast.engines.show_batch import OWN_LOCK_WAIT_MS, ShowBatcher, busy_if_locked
 from holdfast.errors import Busy
+from holdfast.refunds.approvals import RefundApprovals, load_limits, lock_proposals, settle_proposals
 from holdfast.refunds.decision import (
     DecidedRefund,
     PaidPayment,
@@ -26,12 +27,14 @@ from holdfast.refunds.decision import (
     decide,
 )
 from holdfast.refunds.refund import Cancellation, Refund, RefundDecision, RefundRequest, RefundState
+from holdfast.web.audit_log import AuditEntry, record
 
 Q = Queries("holdfast.refunds")
 
 TRIES_MAX = 4  # of a batch that met a deadlock, or a reason that another process has just written
 LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: a slower worker is presumed dead
 LATEST = (datetime(9999, 1, 1, tzinfo=UTC), 2**62, 2**62, 2**30, 2**30)  # before this one comes every refund
+NOT_STORED = ("sale_epoch", "is_replay")  # fields of a booking
 COPIED = [name for name in Refund.__struct_fields__ if name not in ("seats", "state")]
 
 RefundCursor = tuple[datetime, int, int, int, int]
@@ -43,6 +46,7 @@ class RefundStore:
     def __init__(self, postgres: Postgres, config: Config) -> None:
         self._postgres = postgres
         self._config = config
+        self.approvals = RefundApprovals(postgres)
         self.decide: ShowBatcher[RefundRequest, RefundDecision] = ShowBatcher(
             self.decide_many,
             postgres.lock_waits,
@@ -87,6 +91,13 @@ class RefundStore:
             (row["show_id"], row["number"]): _booking(row)
             for row in await tx.fetch(Q.after, [key[0] for key in keys], [key[1] for key in keys])
         }
+        settled = [(request, verdict) for request, (verdict, _) in zip(requests, found, strict=True)]
+        proposals, entries = await settle_proposals(tx, settled, self._config.refund_proposals_h)
+        entries += [
+            _given_entry(request, verdict)
+            for request, verdict in settled
+            if request.origin is not None and verdict.outcome == "decided"
+        ]
         refunds = await self._load_refunds(
             tx,
             [
@@ -95,6 +106,7 @@ class RefundStore:
                 if verdict.refund is not None and case is not None and case.payment is not None
             ],
         )
+        await record(tx, *entries)
         return [
             RefundDecision(
                 verdict.outcome,
@@ -102,8 +114,9 @@ class RefundStore:
                 verdict.in_the_way,
                 case.payment.left_minor if case is not None and case.payment is not None else None,
                 after.get(key),
+                proposals.get(place),
             )
-            for key, (verdict, case) in zip(keys, found, strict=True)
+            for place, (key, (verdict, case)) in enumerate(zip(keys, found, strict=True))
         ]
 
     async def _load_refunds(
@@ -122,11 +135,19 @@ class RefundStore:
         *,
         reference: str | None = None,
         reason: str | None = None,
-        note: str | None = None,
     ) -> Refund:
-        """Store the gateway's answer or, with a note, what a person did instead. Idempotent."""
-        rows = await self._fetch(Q.settle, *_key(refund), state, reference, reason, note)
+        """Store the gateway's answer. Idempotent."""
+        rows = await self._fetch(Q.settle, *_key(refund), state, reference, reason, None)
         return _refund(rows[0])
+
+    async def settle_by_hand(self, refund: Refund, note: str) -> Refund:
+        """Store how a person paid a refund that the gateway refused. Idempotent: the first note stays."""
+        async with self._postgres.transaction() as tx:
+            row = require_row(await tx.fetchrow(Q.settle, *_key(refund), RefundState.DONE, None, None, note))
+            after = _refund(row)
+            if after.settled_note == note and refund.settled_note is None:
+                await record(tx, _entry("refund.paid_by_hand", after, {"note": note}))
+        return after
 
     async def reopen(self, refund: Refund, reason: str) -> Refund:
         """It was done, and failed later: a person decides. Idempotent."""
@@ -137,8 +158,10 @@ class RefundStore:
 
     async def retry(self, refund: Refund) -> Refund | None:
         """None: it is not by_hand any more."""
-        if await self._postgres.fetchval(Q.retry, *_key(refund), self.lease_ms) is None:
-            return None
+        async with self._postgres.transaction() as tx:
+            if await tx.fetchval(Q.retry, *_key(refund), self.lease_ms) is None:
+                return None
+            await record(tx, _entry("refund.retried", refund, {}))
         return await self.refund(*_key(refund))
 
     async def take_due(self, limit: int) -> list[Refund]:
@@ -228,6 +251,40 @@ class RefundStore:
         raise Busy(retry_after_s=1)
 
 
+def _given_entry(request: RefundRequest, verdict: RefundVerdict) -> AuditEntry:
+    booking, refund = request.booking, verdict.refund
+    given: dict[str, object] = {
+        "what": request.what,
+        "amount_minor": refund.amount_minor if refund else 0,
+        "currency": booking.currency,
+        "seats": len(verdict.freed),
+        "reason": request.note,
+    }
+    if request.proposal_id is not None:
+        given |= {"proposal": request.proposal_id, "proposed_by": request.actor_id}
+    return AuditEntry(
+        action="refund.given" if request.proposal_id is None else "refund.approved",
+        subject=("booking", public_id(booking.show_id, booking.number)),
+        name=reference(booking.show_id, booking.number),
+        show_id=booking.show_id,
+        after=given,
+        person_id=booking.owner_id,
+        origin=request.origin,
+    )
+
+
+def _entry(action: str, refund: Refund, after: Mapping[str, object]) -> AuditEntry:
+    amount = {"amount_minor": refund.amount_minor, "currency": refund.currency}
+    return AuditEntry(
+        action=action,
+        subject=("refund", refund.refund_id),
+        name=reference(refund.show_id, refund.number),
+        show_id=refund.show_id,
+        after={**amount, **after},
+        person_id=refund.owner_id,
+    )
+
+
 def _key(refund: Refund) -> tuple[int, int, int, int]:
     return refund.show_id, refund.number, refund.attempt, refund.id
 
@@ -239,7 +296,7 @@ def _refund(row: Any) -> Refund:
 
 
 def _booking(row: Any) -> Booking:
-    values = {name: row[name] for name in Booking.__struct_fields__ if name != "sale_epoch"}
+    values = {name: row[name] for name in Booking.__struct_fields__ if name not in NOT_STORED}
     seats, prices = tuple(row["seats"]), tuple(row["prices_minor"])
     return msgspec.structs.replace(
         Booking(**values), seats=seats, prices_minor=prices, state=BookingState(row["state"])
@@ -256,10 +313,15 @@ async def decide_in(
     """A verdict per request, in order, with its case as it is after all of them."""
     keys = [(request.booking.show_id, request.booking.number) for request in requests]
     cases = await _load_cases(tx, sorted(set(keys)), lock_wait_ms)
+    await load_limits(tx, requests, cases)
+    approvable = await lock_proposals(tx, requests)
     verdicts: dict[int, RefundVerdict] = {}
     # Bookings in the order of their keys, as they were locked; requests for one booking in the order given.
     for place in sorted(range(len(requests)), key=lambda i: (keys[i], i)):
-        verdicts[place] = decide(cases.get(keys[place]), requests[place])
+        if requests[place].proposal_id in {None, *approvable}:
+            verdicts[place] = decide(cases.get(keys[place]), requests[place])
+        else:
+            verdicts[place] = RefundVerdict("ended")
     decided = [place for place, verdict in verdicts.items() if verdict.outcome == "decided"]
     if decided:
         await _write(tx, [(requests[i], verdicts[i], cases[keys[i]]) for i in decided], due_ms)

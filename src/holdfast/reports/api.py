@@ -8,15 +8,15 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.catalogue import NoSuchEvent, NoSuchShow
 from holdfast.reports.figures import EventFigures, FiguresQuery, ShowFigures
 from holdfast.reports.store import ReportStore
-from holdfast.web.caller import Role
+from holdfast.web.caller import Right, Role
 from holdfast.web.responses import answer, query
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_scope
 
 NO_STORE = {"Cache-Control": "no-store"}
 CSV = "text/csv"
 SHOW = "/admin/shows/{show:int}/figures"
 EVENT = "/admin/events/{event:int}/figures"
-routes = RouteTable(tag="admin", role=Role.ORGANISER)
+routes = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.MONEY)
 
 
 @routes.get(SHOW, query=FiguresQuery, answers={200: ShowFigures}, refusals=(NoSuchShow,))
@@ -63,8 +63,7 @@ def _figures(request: Request) -> ReportStore:
 
 
 def _organiser_id(request: Request) -> int | None:
-    caller = get_caller(request)
-    return None if caller.role is Role.ADMIN else caller.account_id
+    return get_scope(request).organiser_id
 
 
 async def _own_show(request: Request) -> int:

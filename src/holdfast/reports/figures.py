@@ -71,6 +71,14 @@ class SaleFigures(Struct, frozen=True, kw_only=True):
     revenue: list[Revenue]
     refunds: list[RefundSum]
 
+    @property
+    def revenue_sums(self) -> dict[str, int]:
+        """By currency."""
+        return {
+            currency: sum(one.amount_minor for one in self.revenue if one.currency == currency)
+            for currency in dict.fromkeys(one.currency for one in self.revenue)
+        }
+
 
 class ShowFigures(Struct, frozen=True, kw_only=True):
     show_id: int
@@ -83,10 +91,32 @@ class ShowFigures(Struct, frozen=True, kw_only=True):
 class ShowSum(Struct, frozen=True, kw_only=True):
     show_id: int
     starts_at: datetime
+    timezone: str  # of the venue
     seats_sold: int
     seats_returned: int
     amount_minor: int
     currency: str
+
+
+class ShowLine(Struct, frozen=True, kw_only=True):
+    """A show in the list of its organiser."""
+
+    show_id: int
+    event_id: int
+    title: str
+    venue: str
+    hall: str
+    timezone: str
+    starts_at: datetime
+    currency: str
+    cancelled: bool
+    hidden: bool  # a draft, or unpublished
+    seats: int
+    opens_at: datetime
+    closes_at: datetime
+    seats_sold: int
+    seats_returned: int
+    amount_minor: int
 
 
 class EventFigures(Struct, frozen=True, kw_only=True):

@@ -173,7 +173,7 @@ SELECT event_id AS id, title
  WHERE event_id = $1 AND ($2::bigint IS NULL OR organiser_id = $2);
 
 -- name: shows_of_event
-  SELECT show.show_id, show.starts_at, show.currency,
+  SELECT show.show_id, show.starts_at, show.timezone, show.currency,
          coalesce(sums.sold, 0) AS seats_sold, coalesce(sums.returned, 0) AS seats_returned,
          coalesce(sums.amount, 0)::bigint AS amount_minor
     FROM show_detail AS show
@@ -184,6 +184,23 @@ SELECT event_id AS id, title
            FROM report_seat WHERE report_seat.show_id = show.show_id) AS sums ON true
    WHERE show.event_id = $1
 ORDER BY show.starts_at, show.show_id;
+
+-- name: shows_of_organiser
+-- Shows that are not over, the soonest first; with $2 those that are, the latest first.
+  SELECT page.*, coalesce(sums.sold, 0) AS seats_sold, coalesce(sums.returned, 0) AS seats_returned,
+         coalesce(sums.amount, 0)::bigint AS amount_minor
+    FROM (SELECT show_id, event_id, title, venue, hall, timezone, starts_at, currency, cancelled, hidden,
+                 seats, opens_at, closes_at
+            FROM show_detail
+           WHERE organiser_id = $1 AND deleted_at IS NULL AND (ends_at < now()) = $2
+        ORDER BY CASE WHEN $2 THEN NULL ELSE starts_at END, starts_at DESC, show_id
+           LIMIT $3 OFFSET $4) AS page
+    LEFT JOIN LATERAL (
+         SELECT count(*) FILTER (WHERE returned_at IS NULL) AS sold,
+                count(*) FILTER (WHERE returned_at IS NOT NULL) AS returned,
+                sum(price_minor) AS amount
+           FROM report_seat WHERE report_seat.show_id = page.show_id) AS sums ON true
+ORDER BY CASE WHEN $2 THEN NULL ELSE starts_at END, starts_at DESC, show_id;
 
 -- name: seats_after
 -- A page of everything that was sold, in the order of the key.

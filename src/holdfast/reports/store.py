@@ -10,7 +10,6 @@ from holdfast.bookings import reference
 from holdfast.catalogue import Catalogue, NoSuchEvent
 from holdfast.engines.postgres import Postgres, Queries, Row, Transaction, require_row
 from holdfast.outbox import KINDS, Consumer, Fact
-from holdfast.reports.csv_export import COLUMNS, to_csv
 from holdfast.reports.figures import (
     MINUTES_MAX,
     EventFigures,
@@ -22,15 +21,21 @@ from holdfast.reports.figures import (
     Revenue,
     SaleFigures,
     ShowFigures,
+    ShowLine,
     ShowSum,
     collect_changes,
 )
+from holdfast.web.csv_export import to_csv
 
 Q = Queries("holdfast.reports")
 
 PAGE = 1_000  # seats that a sheet reads at once
 WRITE_MAX = 5_000
 GATE_MINUTES_MAX = 20_000
+SHEET_COLUMNS = (
+    *("show_id", "reference", "seat", "category", "currency", "price_minor", "base_minor", "fee_minor"),
+    *("tax_minor", "sold_at", "returned_at"),
+)
 
 SoldSeatRow = Row  # show_id, number, seat, revision, currency, price_minor, sold_at, returned_at
 
@@ -115,13 +120,19 @@ class ReportStore:
             shows=[ShowSum(**row) for row in rows],
         )
 
+    async def shows_of_organiser(
+        self, organiser_id: int, *, is_past: bool, limit: int, start: int = 0
+    ) -> list[ShowLine]:
+        rows = await self._postgres.fetch(Q.shows_of_organiser, organiser_id, is_past, limit, start)
+        return [ShowLine(**row) for row in rows]
+
     async def shows_of(self, event_id: int, organiser_id: int | None) -> list[int]:
         await self._title(event_id, organiser_id)
         return [row["show_id"] for row in await self._postgres.fetch(Q.shows_of_event, event_id)]
 
     async def sheet(self, show_ids: Sequence[int]) -> AsyncIterator[bytes]:
         """One row per seat that was ever sold, page by page, so that only one page is in memory."""
-        yield to_csv([COLUMNS])
+        yield to_csv([SHEET_COLUMNS])
         after = (0, 0, -1)
         while rows := await self._postgres.fetch(Q.seats_after, list(show_ids), *after, PAGE):
             yield to_csv([await self._row(row) for row in rows])
@@ -133,7 +144,7 @@ class ReportStore:
         cells = {**row, "reference": reference(show_id, row["number"]), "seat": label}
         for name in ("sold_at", "returned_at"):
             cells[name] = row[name].isoformat() if row[name] else None
-        return [cells[name] for name in COLUMNS]
+        return [cells[name] for name in SHEET_COLUMNS]
 
     async def _sums(self, show_ids: Sequence[int]) -> SaleFigures:
         seats = require_row(await self._postgres.fetchrow(Q.seat_counts, show_ids))

@@ -47,6 +47,7 @@ def check_settings(config: Config, *, trial: bool) -> Iterator[Finding]:
     yield _public_address(config, trial)
     yield _proxies(config)
     yield _retention(config)
+    yield _sign_in_services(config)
 
 
 def _gateway(config: Config, trial: bool) -> Finding:
@@ -162,3 +163,14 @@ def refuse_or_warn(config: Config, *, trial: bool) -> list[str]:
 def _is_chosen_sandbox(config: Config, found: Finding) -> bool:
     """The operator chose the sandbox by name, perhaps to rehearse: it starts, with a warning."""
     return found.what == "payment gateway" and config.gateway == "sandbox"
+
+
+def _sign_in_services(config: Config) -> Finding:
+    from holdfast.oidc.client import read_providers
+
+    what = "sign-in services"
+    try:
+        found = read_providers(config)
+    except OperatorError as trouble:
+        return Finding(what, Severity.FAIL, "not readable", str(trouble))
+    return Finding(what, Severity.OK, ", ".join(found) or "none: people sign in with a password or by mail")

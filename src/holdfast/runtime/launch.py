@@ -44,9 +44,10 @@ class LaunchOptions:
     port: int = 0
     web: int = 0
     work: int = 0
-    only: str = ""  # the subjects that are served or worked for: roles.py; none: all
+    only: str = ""  # the subjects that are served or worked for: subjects.py; none: all
     is_demo: bool = False  # demo data, words to log files, engines of its own or none
     is_trial: bool = False  # nothing is sold: no warnings about mail and addresses
+    begins: bool = False  # print the link of the first administrator, if there is none
     sandbox_port: int = 0  # of the payment gateway beside us; 0: none
 
 
@@ -88,6 +89,9 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
                         facts["health"] = f"http://{options.config.work_address}/healthz"
                     if options.web and options.config.mail_page and not options.config.mail_url:
                         facts["mail"] = f"{url_for(options.host, port)}/demo/mail"
+                    if "begin" in facts:
+                        site = options.config.public_url.rstrip("/") or url_for(options.host, port)
+                        facts["begin"] = site + facts["begin"]
                     announce(
                         Launched(url_for(options.host, port) if options.web else "", str(folder.path), facts)
                     )
@@ -168,7 +172,7 @@ def _prepared(folder: DataFolder) -> Path:
 
 async def _prepare(options: LaunchOptions) -> dict[str, Any]:
     """In a process of its own: what it imports is gone when the others start."""
-    flags = {"--demo": options.is_demo, "--trial": options.is_trial}
+    flags = {"--demo": options.is_demo, "--trial": options.is_trial, "--begin": options.begins}
     process = await asyncio.create_subprocess_exec(
         *build_command("prepare", *(flag for flag, is_set in flags.items() if is_set)),
         env={**os.environ, **build_environment(options.config)},

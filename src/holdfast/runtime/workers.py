@@ -19,11 +19,11 @@ from holdfast.config import Config
 from holdfast.demo.only_demo_data import refuse_other_data
 from holdfast.engines.aside import favour_loop
 from holdfast.engines.embedded.folder import DataFolder
-from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import check_engines, connect
 from holdfast.runtime.launch import DRAIN_S
 from holdfast.runtime.probes import serve_probes
+from holdfast.runtime.subjects import SERVED, WORKED, parse_only
 
 BACKLOG = 4096
 GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
@@ -37,48 +37,13 @@ SHOWS_PRINTED_MAX = 100  # of the demo, in one line of JSON: line readers often 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
 
 
-# The tag of a route without its spaces.
-SERVED: tuple[str, ...] = (
-    "accounts",
-    "admin",
-    "catalogue",
-    "gate",
-    "notifications",
-    "pages",
-    "payments",
-    "sale",
-)
-SERVED += ("search", "seatmap", "site", "tickets")
-# Jobs by subject: app.py says what each does.
-WORKED = (
-    "accounts",
-    "audit",
-    "catalogue",
-    "notifications",
-    "outbox",
-    "payments",
-    "retention",
-    "sale",
-    "search",
-    "web",
-    "webhooks",
-)
+async def prepare(
+    config: Config, *, is_demo: bool, trial: bool, begins: bool, progress: Progress
+) -> dict[str, Any]:
+    """Settings and engines fit, schema up to date and, for the demo, a populated box office.
 
-
-def parse_only(only: str, known: tuple[str, ...]) -> frozenset[str] | None:
-    """The names in `only`; None: all there are. Trouble when one is not known."""
-    if not only:
-        return None
-    names = [name for name in (word.strip() for word in only.split(",")) if name]
-    if strange := [name for name in names if name not in known]:
-        raise OperatorError(f"--only: unknown: {', '.join(strange)}; choose from {', '.join(known)}")
-    if not names:
-        raise OperatorError(f"--only: name at least one of {', '.join(known)}")
-    return frozenset(names)
-
-
-async def prepare(config: Config, *, is_demo: bool, trial: bool, progress: Progress) -> dict[str, Any]:
-    """Settings and engines fit, schema up to date and, for the demo, a populated box office."""
+    With `begins` the facts have the link of the first administrator, if there is none yet.
+    """
     from holdfast.runtime.check_settings import refuse_or_warn
 
     warnings = refuse_or_warn(config, trial=trial)
@@ -94,7 +59,7 @@ async def prepare(config: Config, *, is_demo: bool, trial: bool, progress: Progr
         await connection.close()
     for warning in warnings:
         print(f"holdfast: warning: {warning}", file=sys.stderr)
-    if not is_demo:
+    if not is_demo and not begins:
         return {}
 
     from holdfast.app import open_app
@@ -102,6 +67,9 @@ async def prepare(config: Config, *, is_demo: bool, trial: bool, progress: Progr
     from holdfast.notifications.jobs import begin_now
 
     async with open_app(config) as app:
+        if not is_demo:
+            link = await app.first_admin.issue_link()
+            return {} if link is None else {"begin": link}
         facts = await populate(app, progress)
         await begin_now(app.outbox)
     return {"accounts": facts.accounts, "shows": facts.shows[:SHOWS_PRINTED_MAX]}
@@ -138,7 +106,9 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
 
     served = parse_only(only, SERVED)
     application = asgi_app(config, only=served)
-    warming = Thread(target=warm_up if served is None or "site" in served else None, name="warm-up")
+    warming = Thread(
+        target=warm_up if served is None or {"site", "desk"} & set(served) else None, name="warm-up"
+    )
     warming.start()
 
     class WorkerServer(uvicorn.Server):
@@ -200,7 +170,8 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
     """The jobs, until SIGTERM."""
     import uvloop
 
-    from holdfast.app import open_app, worker_jobs
+    from holdfast.app import open_app
+    from holdfast.background import worker_jobs
     from holdfast.engines.loop import running
     from holdfast.engines.metrics import metrics
     from holdfast.web import log

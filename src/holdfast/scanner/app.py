@@ -27,7 +27,6 @@ from holdfast.checkin import (
     OPENING_VERDICTS,
     SCANS_MAX,
     BadPack,
-    CheckInPage,
     CountPage,
     FoundPage,
     FoundTicket,
@@ -38,6 +37,7 @@ from holdfast.checkin import (
     UploadPage,
     Verdict,
     Way,
+    describe_verdict,
     open_pack,
 )
 from holdfast.engines.errors import OperatorError
@@ -47,6 +47,7 @@ from holdfast.scanner.journal import Journal, JournalEntry, ScannerDevice
 PACK_WITHIN_S = 30.0
 REFRESH_S = 60.0
 SYNC_S = 2.0
+KNOWN_VERDICTS = frozenset(Verdict)
 
 Answer = TypeVar("Answer")
 
@@ -55,21 +56,51 @@ class Me(Struct):
     account_id: int
 
 
+class CheckInAnswer(Struct):
+    """CheckInPage as an older program reads it: a reason that it does not know is a refusal all the same."""
+
+    verdict: str
+    words: str
+    check_in_id: str
+    reason: str | None = None
+    seat: str | None = None
+    first_at: datetime | None = None
+    first_gate: str | None = None
+    other_show: str | None = None
+    is_suspended: bool = False
+
+    @property
+    def known_verdict(self) -> Verdict | None:
+        name = self.reason or self.verdict
+        return Verdict(name) if name in KNOWN_VERDICTS else None
+
+
 @dataclass(frozen=True, slots=True)
 class ScanResult:
     """What the light shows."""
 
-    verdict: Verdict | None  # None: unknown
+    verdict: Verdict | None  # None: no network and no pack, or a refusal that this program does not know
     seat: str = ""
     title: str = ""
     first_at: datetime | None = None
     first_gate: str = ""
     is_offline: bool = False
     is_suspended: bool = False  # void, and not given back: its payment is disputed
+    refusal: str = ""  # in the words of the box office, where the verdict is not known here
 
     @property
     def is_open(self) -> bool:
         return self.verdict in OPENING_VERDICTS
+
+    @property
+    def is_decided(self) -> bool:
+        return self.verdict is not None or bool(self.refusal)
+
+    @property
+    def words(self) -> str:
+        if self.verdict is not None:
+            return describe_verdict(self.verdict, is_suspended=self.is_suspended)
+        return self.refusal or "Unknown: no network, and the pack has expired"
 
 
 class Scanner:
@@ -127,13 +158,11 @@ class Scanner:
             return await self._decide(scan_id, code, way)
         try:
             body = {"scan_id": scan_id, "code": code, "way": way}
-            page = await self._ask(CheckInPage, "/gate/check-ins", body)
+            answer = await self._ask(CheckInAnswer, "/gate/check-ins", body)
         except NoAnswer:
             return await self._decide(scan_id, code, way)
         place = self._gate.place_of(code) if self._gate is not None else None
-        return await self._record_answer(
-            page, OfflineScan(scan_id, code, _verdict(page), datetime.now(UTC), way), place
-        )
+        return await self._record_answer(answer, (scan_id, code, way), place)
 
     async def search(self, words: str) -> Sequence[FoundTicket]:
         """By booking reference, or by the beginning of a name."""
@@ -143,9 +172,8 @@ class Scanner:
         """By hand: a visitor found by search."""
         scan_id = self._next_id()
         body = {"scan_id": scan_id, "ticket": ticket_id, "way": way}
-        page = await self._ask(CheckInPage, "/gate/check-ins", body)
-        scan = OfflineScan(scan_id, "", _verdict(page), datetime.now(UTC), way)
-        return await self._record_answer(page, scan, from_public_id(ticket_id))
+        answer = await self._ask(CheckInAnswer, "/gate/check-ins", body)
+        return await self._record_answer(answer, (scan_id, "", way), from_public_id(ticket_id))
 
     async def undo(self) -> ScanResult:
         """Take the last admission at this gate back."""
@@ -154,15 +182,15 @@ class Scanner:
             await self.upload()
         if entry is None or not entry.check_in_id:
             raise Denied("Nothing to undo", "nothing_to_undo")
-        page = await self._ask(
-            CheckInPage, f"/gate/check-ins/{entry.check_in_id}/undo", {"scan_id": self._next_id()}
+        answer = await self._ask(
+            CheckInAnswer, f"/gate/check-ins/{entry.check_in_id}/undo", {"scan_id": self._next_id()}
         )
         async with self._lock:
             self._last = None
             self._entries = [one for one in self._entries if one is not entry]
             self._journal.rewrite(self._entries)
         await self.refresh()
-        return _result(page)
+        return _result(answer)
 
     async def counts(self) -> Sequence[ShowCount]:
         return (await self._ask(CountPage, "/gate/counts")).shows
@@ -237,11 +265,14 @@ class Scanner:
             raise
 
     async def _record_answer(
-        self, page: CheckInPage, scan: OfflineScan, place: tuple[int, int] | None
+        self, answer: CheckInAnswer, sent: tuple[str, str, Way], place: tuple[int, int] | None
     ) -> ScanResult:
-        if scan.verdict in OPENING_VERDICTS:
-            await self._record(JournalEntry(scan, True, place, page.check_in_id))
-        return _result(page)
+        """`sent`: scan id, code and direction."""
+        verdict, (scan_id, code, way) = answer.known_verdict, sent
+        if verdict in OPENING_VERDICTS:
+            scan = OfflineScan(scan_id, code, verdict, datetime.now(UTC), way)
+            await self._record(JournalEntry(scan, True, place, answer.check_in_id))
+        return _result(answer)
 
     async def _decide(self, scan_id: str, code: str, way: Way) -> ScanResult:
         if self._gate is None or not self.has_pack:
@@ -324,16 +355,14 @@ def _bytes(text: str) -> bytes:
         raise BadPack("not a pack: no base 64") from None
 
 
-def _verdict(page: CheckInPage) -> Verdict:
-    return page.reason if page.reason is not None else Verdict(page.verdict)
-
-
-def _result(page: CheckInPage) -> ScanResult:
+def _result(answer: CheckInAnswer) -> ScanResult:
+    verdict = answer.known_verdict
     return ScanResult(
-        _verdict(page),
-        seat=page.seat or "",
-        title=page.other_show or "",
-        first_at=page.first_at,
-        first_gate=page.first_gate or "",
-        is_suspended=page.is_suspended,
+        verdict,
+        seat=answer.seat or "",
+        title=answer.other_show or "",
+        first_at=answer.first_at,
+        first_gate=answer.first_gate or "",
+        is_suspended=answer.is_suspended,
+        refusal="" if verdict is not None else answer.words,
     )

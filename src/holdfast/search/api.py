@@ -104,7 +104,8 @@ async def load_search_page(app: "App", search: Search, number: int | None) -> Se
     shows, tally = await asyncio.gather(
         _load_shows(app, shown, search, parsed), _load_tally(app, search, parsed)
     )
-    rows = await load_show_rows(app, [show.show_id for show in shows])
+    found = await load_show_rows(app, [show.show_id for show in shows])
+    rows = [row for row in found if not row["hidden"]]  # the index follows seconds later
     totals = {show.event_id: show.shows_total for show in shows}
     distance_km = dict(zip(search.filters.venues or (), search.filters.distances_km, strict=False))
     return SearchPage(

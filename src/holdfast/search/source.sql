@@ -13,7 +13,8 @@ SELECT count(*) FROM event;
 -- name: events
 SELECT id AS event_id, title, kind, language, genre, rating::float8 AS rating, people, description
   FROM event
- WHERE id = ANY ($1::bigint[]);
+ WHERE id = ANY ($1::bigint[])
+   AND published;
 
 -- name: shows
 -- Upcoming shows of these events, without cancelled ones. Each layout is inspected once, not per show.
@@ -23,6 +24,7 @@ WITH upcoming AS MATERIALIZED (
       JOIN hall ON hall.id = show.hall_id
      WHERE show.event_id = ANY ($1::bigint[])
        AND NOT show.cancelled
+       AND NOT show.hidden
        AND show.ends_at > now()
 ), layouts AS MATERIALIZED (
     SELECT hash, seats,

@@ -71,7 +71,7 @@ async def get_show_layout(request: Request) -> Response:
     It never changes under its hash: requested with `?v=<hash>`, it may be cached for a year.
     """
     params = query(LayoutQuery, request)
-    show = await get_app(request).catalogue.show_on_sale(request.path_params["show"])
+    show = await get_app(request).catalogue.public_show(request.path_params["show"])
     etag = f'"{show.layout.hash}"'
     cache_control = YEAR if params.v == show.layout.hash else MINUTE
     if known := unchanged(request, etag):
@@ -110,6 +110,7 @@ async def get_seats(request: Request) -> Response:
     """
     seatmap: SeatMap = get_app(request).seatmap
     show_id: int = request.path_params["show"]
+    await get_app(request).catalogue.public_show(show_id)
     snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
     is_compact = query(SeatsQuery, request).form == "compact"
     return _seats(snapshot, request.scope, is_compact=is_compact)

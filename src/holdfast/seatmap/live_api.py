@@ -169,6 +169,7 @@ async def stream_seats(scope: Scope, receive: Receive, send: Send) -> None:
     since = _last_event_id(scope["state"]["headers"]) or params.since
     live: LiveMaps = app.live
     address = (scope.get("client") or ("", 0))[0]
+    await app.catalogue.public_show(show_id)
     number = live.take_place(address)
     try:
         feed = await live.watch(show_id, since)

@@ -9,6 +9,7 @@ from holdfast.bookings import (
     LockedSale,
     bookings_on_map,
     build_seat_states,
+    lapses_on_map,
     lock_sale_for_rebuild,
     raise_epoch,
 )
@@ -205,6 +206,7 @@ class SeatMap:
                 contents = MapContents(show.layout.seat_count)
                 async for part in bookings_on_map(tx, show_id):
                     contents.add(part)
+                contents.lapses = await lapses_on_map(tx, show_id)
                 await raise_epoch(tx, show_id, epoch)
                 # Published before the commit that unlocks the sale: a hold that waited for the lock sees the
                 # new epoch, knows that its claim is missing from this map, and adds it.
@@ -222,8 +224,9 @@ def _blueprint(epoch: int, sale: LockedSale, contents: MapContents, fields: dict
         epoch=epoch,
         units=contents.states,
         opens_in_ms=sale.opens_in_ms,
-        closes_in_ms=0 if sale.cancelled else sale.closes_in_ms,
+        closes_in_ms=0 if sale.is_closed else sale.closes_in_ms,
         claims=contents.claims,
         owners=contents.owners,
         fields=fields,
+        lapses=contents.lapses,
     )

@@ -1,16 +1,25 @@
-"""Sign up, in and out. What a guest holds stays theirs on the way: people/sessions."""
+"""Sign up, in and out. What a guest holds stays theirs on the way: accounts/sessions.py."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import BadCredentials, Email, EmailTaken, Name, NewPassword, Session
+from holdfast.accounts import (
+    AccountBanned,
+    BadCredentials,
+    Email,
+    Name,
+    NewPassword,
+    SecondFactorRequired,
+    Session,
+)
 from holdfast.errors import Invalid, TooManyRequests
+from holdfast.legal import TermsInForce
 from holdfast.site.cookies import get_session, safe_path
+from holdfast.site.i18n import Localiser
 from holdfast.site.pages import (
     get_localiser,
     read_form,
@@ -19,10 +28,11 @@ from holdfast.site.pages import (
     render_page,
     set_session_headers,
 )
-from holdfast.web.responses import invalid, query
+from holdfast.site.second_step import render_second_step
+from holdfast.site.signed_in import HOME, client_address, client_device, is_valid, signed_in_redirect
+from holdfast.web.responses import query
 from holdfast.web.routing import RouteTable, get_app
 
-HOME = "/my"
 Typed = Annotated[str, Meta(max_length=300)]
 Path = Annotated[str, Meta(max_length=1000)]
 routes = RouteTable(tag="site", bare=True)
@@ -30,6 +40,7 @@ routes = RouteTable(tag="site", bare=True)
 
 class BackQuery(Struct):
     back: Path = HOME
+    why: Annotated[str, Meta(max_length=20)] = ""  # private: a page that needs a sign-in led here
 
 
 class SignInForm(Struct):
@@ -43,14 +54,10 @@ class SignUpForm(Struct):
     password: Typed = ""
     name: Typed = ""
     back: Path = HOME
+    agreed: Typed = ""  # which terms were on the page: TermsInForce.mark
 
 
-class NewAccountFields(Struct):
-    """What an account is made of, by the rules of the API."""
-
-    email: Email
-    password: NewPassword
-    name: Name
+NEW_ACCOUNT_FIELDS = {"name": Name, "email": Email, "password": NewPassword}  # by the rules of the API
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +68,21 @@ class AccountForm:
     name: str = ""
     back: str = HOME
     wrong: dict[str, str] = field(default_factory=dict)  # field → sentence
+    is_led_here: bool = False  # by a page that needs a sign-in
+    terms: TermsInForce = field(default_factory=TermsInForce)  # to agree to at a sign-up
+    problem: str = ""  # of a second step or a passkey
 
 
 @routes.get("/sign-in")
 async def get_sign_in(request: Request) -> Response:
     """The page to sign in on."""
-    session = await get_session(request)
-    return _render_form(
-        request, "sign_in", AccountForm(email=_known_email(session), back=_back(request)), session
+    session, came_from = await get_session(request), _back_query(request)
+    shown = AccountForm(
+        email=_known_email(session),
+        back=safe_path(came_from.back, HOME),
+        is_led_here=came_from.why == "private",
     )
+    return _render_form(request, "sign_in", shown, session)
 
 
 @routes.post("/sign-in")
@@ -79,16 +92,25 @@ async def post_sign_in(request: Request) -> Response:
     shown = AccountForm(email=data.email, back=safe_path(data.back, HOME))
     try:
         cookie = await get_app(request).sessions.log_in(
-            email=data.email, password=data.password, address=_address(request), guest=session
+            email=data.email,
+            password=data.password,
+            address=client_address(request),
+            guest=session,
+            device=client_device(request),
         )
+    except SecondFactorRequired as refusal:
+        return await render_second_step(request, refusal, shown.back)
     except BadCredentials:
         sentence = get_localiser(request).t("account.no_match")
         return _render_form(request, "sign_in", replace(shown, wrong={"password": sentence}), session, 401)
+    except AccountBanned:
+        sentence = get_localiser(request).t("problems.account_banned")
+        return _render_form(request, "sign_in", replace(shown, wrong={"email": sentence}), session, 403)
     except TooManyRequests as refusal:
         minutes = int(str(refusal.details.get("retry_after_s", 0)).partition(".")[0]) // 60 + 1
         sentence = get_localiser(request).t("account.too_often", count=minutes)
         return _render_form(request, "sign_in", replace(shown, wrong={"password": sentence}), session, 429)
-    return redirect(shown.back, *set_session_headers(request, cookie))
+    return await signed_in_redirect(request, cookie, shown.back)
 
 
 @routes.get("/sign-up")
@@ -97,37 +119,49 @@ async def get_sign_up(request: Request) -> Response:
     session = await get_session(request)
     named = session is not None and session.is_guest and session.contact_email is not None
     name = session.account.name if session is not None and named else ""
-    return _render_form(
-        request, "sign_up", AccountForm(email=_known_email(session), name=name, back=_back(request)), session
-    )
+    back = get_back(request)
+    terms = await get_app(request).legal.terms_of_house()
+    shown = AccountForm(email=_known_email(session), name=name, back=back, terms=terms)
+    return _render_form(request, "sign_up", shown, session)
 
 
 @routes.post("/sign-up")
 async def post_sign_up(request: Request) -> Response:
-    """Creates an account, or turns a guest into one, and redirects to the page before."""
+    """Creates an account, or turns a guest into one, and redirects to the page before.
+
+    The address gets a mail: to confirm it or, if it has an account, to say so. The page is the same.
+    """
     data, session = await read_form(request, SignUpForm), await get_session(request)
-    shown = AccountForm(email=data.email, name=data.name, back=safe_path(data.back, HOME))
-    l10n = get_localiser(request)
+    terms, l10n = await get_app(request).legal.terms_of_house(), get_localiser(request)
+    shown = AccountForm(email=data.email, name=data.name, back=safe_path(data.back, HOME), terms=terms)
+    if wrong := _find_wrong(l10n, data, terms):
+        return _render_form(request, "sign_up", replace(shown, wrong=wrong), session, 422)
     try:
-        person = msgspec.convert(
-            {f: getattr(data, f) for f in NewAccountFields.__struct_fields__}, NewAccountFields
-        )
-    except msgspec.ValidationError as error:
-        which = str(invalid(error).details["field"])
-        sentence = l10n.t(f"account.wrong_{which}")
-        return _render_form(request, "sign_up", replace(shown, wrong={which: sentence}), session, 422)
-    try:
-        cookie = await get_app(request).sessions.sign_up(
-            email=person.email,
-            password=person.password,
-            name=person.name,
-            locale=l10n.language,
-            guest=session if session is not None and session.is_guest else None,
-        )
-    except EmailTaken:
-        wrong = {"email": l10n.t("account.email_taken")}
-        return _render_form(request, "sign_up", replace(shown, wrong=wrong), session, 409)
-    return redirect(shown.back, *set_session_headers(request, cookie))
+        await get_app(request).accounts.limits.take("sign-up", address=client_address(request))
+    except TooManyRequests:
+        wrong = {"password": l10n.t("problems.too_many_requests")}
+        return _render_form(request, "sign_up", replace(shown, wrong=wrong), session, 429)
+    cookie = await get_app(request).sessions.sign_up(
+        email=data.email,
+        password=data.password,
+        name=data.name,
+        locale=l10n.language,
+        guest=session if session is not None and session.is_guest else None,
+        device=client_device(request),
+    )
+    if (new := await get_app(request).sessions.load(cookie)) is not None:
+        await get_app(request).legal.agree(new.account_id, terms)
+        await get_app(request).people.request_confirmation(new.account_id, l10n.language)
+    return await signed_in_redirect(request, cookie, shown.back)
+
+
+def _find_wrong(l10n: Localiser, data: SignUpForm, terms: TermsInForce) -> dict[str, str]:
+    wrong = {
+        name: l10n.t(f"account.wrong_{name}")
+        for name, kind in NEW_ACCOUNT_FIELDS.items()
+        if not is_valid(getattr(data, name), kind)
+    }
+    return wrong if terms.is_agreed(data.agreed) else wrong | {"agreed": l10n.t("checkout.wrong_agreed")}
 
 
 @routes.post("/sign-out")
@@ -136,7 +170,11 @@ async def post_sign_out(request: Request) -> Response:
     refuse_foreign_form(request)
     if (session := await get_session(request)) is not None:
         await get_app(request).sessions.log_out(session)
-    response = redirect("/", *set_session_headers(request, ""))
+    return signed_out_redirect(request, "/")
+
+
+def signed_out_redirect(request: Request, path: str) -> Response:
+    response = redirect(path, *set_session_headers(request, ""))
     response.headers["Clear-Site-Data"] = '"cache", "storage"'  # also removes tickets stored on the device
     return response
 
@@ -144,22 +182,26 @@ async def post_sign_out(request: Request) -> Response:
 def _render_form(
     request: Request, name: str, shown: AccountForm, session: Session | None, status: int = 200
 ) -> Response:
-    return render_page(request, f"account/{name}.html", status=status, shown=shown, session=session)
+    providers = list(get_app(request).identities.client.providers.values())
+    return render_page(
+        request, f"account/{name}.html", status=status, shown=shown, session=session, providers=providers
+    )
 
 
-def _back(request: Request) -> str:
+def get_back(request: Request) -> str:
+    """The page to go to after signing in."""
+    return safe_path(_back_query(request).back, HOME)
+
+
+def _back_query(request: Request) -> BackQuery:
     try:
-        return safe_path(query(BackQuery, request).back, HOME)
+        return query(BackQuery, request)
     except Invalid:
-        return HOME
+        return BackQuery()
 
 
 def _known_email(session: Session | None) -> str:
     return (session.contact_email or "") if session is not None and session.is_guest else ""
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client is not None else ""
 
 
 ROUTES = routes.all

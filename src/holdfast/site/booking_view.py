@@ -17,6 +17,8 @@ from holdfast.bookings import BookingPage, BookingState
 from holdfast.payments import Payment, PaymentStep
 from holdfast.tickets import PrintedTicket, TicketShow
 
+SUSPENDED = "suspended"  # a ticket whose payment is disputed: it is void, and not given back
+
 
 class DisplayState(StrEnum):
     HELD = "held"
@@ -114,12 +116,12 @@ class BookedSeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTicket:
-    """A ticket on the page. Without `qr`: given away, given back, or its code lives on one phone."""
+    """A ticket on the page. Without `qr`: given away, given back, suspended, or its code is on one phone."""
 
     printed: PrintedTicket
     link: str | None  # of its own page
     qr: str | None  # a picture, as a data URL
-    standing: str
+    standing: str  # of tickets.Standing, or SUSPENDED
     is_live: bool
     waits_for: str | None  # the recipient's address until the transfer is accepted
 
@@ -242,6 +244,10 @@ class BookingView:
     def ticket_for(self, label: str) -> ShownTicket | None:
         """The ticket of a seat; the newest, if the seat was refunded and bought again."""
         return next((one for one in self.tickets if one.printed.seat == label), None)
+
+    @property
+    def has_suspended(self) -> bool:
+        return any(one.standing == SUSPENDED for one in self.tickets)
 
     @property
     def good_tickets(self) -> list[ShownTicket]:

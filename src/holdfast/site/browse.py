@@ -33,6 +33,7 @@ from holdfast.site.pages import (
     get_localiser,
     read_form,
     redirect,
+    render_page,
     render_public_page,
     set_cookie_header,
 )
@@ -66,6 +67,8 @@ def read_day(request: Request) -> date | None:
 @routes.get("/")
 async def get_home(request: Request) -> Response:
     app, l10n = get_app(request), get_localiser(request)
+    if not await app.house.is_open():
+        return render_page(request, "browse/closed.html")
     chosen_city = read_text(request, "city") or get_city(request)
 
     async def make() -> dict[str, Any]:

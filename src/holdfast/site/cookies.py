@@ -1,21 +1,27 @@
 """Cookies of a browser's request: the session, the language, the city; and where the request comes from."""
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.requests import Request
 
 from holdfast.accounts import LANGUAGE_COOKIE, Session
+from holdfast.holds import get_party
+from holdfast.site.seat_form import Buyer
 from holdfast.web.routing import get_app
 
 SESSION = "holdfast"  # proxies must not cache responses to requests with this cookie
 # Under https: a browser takes a cookie of this name only from this very host and only encrypted, so that
 # neither a subdomain nor a plain connection can plant one. SESSION is read, too: old sessions continue.
 HOST_SESSION = "__Host-holdfast"
+NAME = "holdfast_name"  # who is signed in, for scripts of pages that all readers share; proves nothing
 LANGUAGE = LANGUAGE_COOKIE
 CITY = "holdfast_city"
-COOKIE_NAMES = frozenset({SESSION, HOST_SESSION, LANGUAGE, CITY})
+ATTEMPT = "holdfast_oidc"  # a sign-in with a service that was begun in this browser
+HOST_ATTEMPT = "__Host-holdfast_oidc"  # as HOST_SESSION; under https, ATTEMPT is not read
+COOKIE_NAMES = frozenset({SESSION, HOST_SESSION, LANGUAGE, CITY, ATTEMPT, HOST_ATTEMPT})
 YEAR_S = 31_536_000
+NAME_LENGTH_MAX = 40
 COOKIES_BYTES_MAX = 16_384  # a whole domain may share them
 
 
@@ -41,6 +47,18 @@ def set_session(value: str, cookies: Mapping[str, str], *, is_secure: bool) -> l
     if is_secure and SESSION in cookies:  # it would be read again when the other one ends
         headers.append(clear_cookie(SESSION, is_secure=True))
     return headers
+
+
+def set_attempt(value: str, *, life_s: int, is_secure: bool) -> str:
+    """The Set-Cookie header of an attempt to sign in with a service; an empty one ends it."""
+    name = HOST_ATTEMPT if is_secure else ATTEMPT
+    return set_cookie(name, value, is_secure=is_secure, life_s=life_s if value else 0)
+
+
+def set_name(name: str, *, is_secure: bool) -> str:
+    """The Set-Cookie header of the name that the header shows; an empty one ends it."""
+    parts = [f"{NAME}={quote(name[:NAME_LENGTH_MAX])}", "Path=/", f"Max-Age={YEAR_S if name else 0}"]
+    return "; ".join([*parts, "SameSite=Lax", "Secure"] if is_secure else [*parts, "SameSite=Lax"])
 
 
 def clear_cookie(name: str, *, is_secure: bool) -> str:
@@ -78,6 +96,13 @@ def get_cookies(request: Request) -> dict[str, str]:
 def get_city(request: Request) -> str | None:
     """The slug of the city from the cookie; the city may no longer exist."""
     return get_cookies(request).get(CITY) or None
+
+
+def get_buyer(request: Request, session: Session) -> Buyer:
+    """Whom seats are held for. Until an address is proved, a buyer counts for the range it comes from."""
+    if session.account.is_verified:
+        return Buyer(session.account_id, "", is_guest=False)
+    return Buyer(session.account_id, get_party(request), session.is_guest)
 
 
 async def get_session(request: Request) -> Session | None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from holdfast.catalogue import EventPage, EventsQuery, Kind, SaleState, ShowCard, cached_event_ids
 from holdfast.money import to_major
-from holdfast.site.pages import SECURITY_HEADERS, get_localiser
+from holdfast.site.pages import SECURITY_HEADERS, get_localiser, house_name
 from holdfast.site.templates_env import assets_version
 from holdfast.web.routing import RouteTable, get_app
 
@@ -64,7 +64,18 @@ def _show_json_ld(event: EventPage, show: ShowCard, home: str) -> dict[str, Any]
 
 HOUR = {"Cache-Control": "public, max-age=3600"}
 ADDRESSES_MAX = 50_000  # of one sitemap, says its standard
-PRIVATE = ("/my", "/bookings/", "/sign-in", "/sign-up", "/demo/", "/api/")
+PRIVATE = (
+    "/my",
+    "/bookings/",
+    "/sign-in",
+    "/sign-up",
+    "/account",
+    "/link/",
+    "/desk",
+    "/begin",
+    "/demo/",
+    "/api/",
+)
 routes = RouteTable(tag="site", bare=True)
 
 
@@ -105,11 +116,12 @@ async def get_sitemap(request: Request) -> Response:
 async def get_web_app(request: Request) -> Response:
     """What a phone needs to keep us among its apps."""
     l10n = get_localiser(request)
+    name = house_name(request, l10n)
     files = f"/static/{assets_version()}"
     document: dict[str, Any] = {
         "id": "/",
-        "name": l10n.t("shell.name"),
-        "short_name": l10n.t("shell.name"),
+        "name": name,
+        "short_name": name,
         "description": l10n.t("browse.about"),
         "lang": l10n.language,
         "start_url": "/",

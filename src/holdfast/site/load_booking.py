@@ -15,7 +15,14 @@ from holdfast.bookings import (
 )
 from holdfast.catalogue import ShowOnSale
 from holdfast.holds import can_merge
-from holdfast.site.booking_view import BookedSeat, BookingView, OtherHold, PaymentEvent, ShownTicket
+from holdfast.site.booking_view import (
+    SUSPENDED,
+    BookedSeat,
+    BookingView,
+    OtherHold,
+    PaymentEvent,
+    ShownTicket,
+)
 from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, build_printed_ticket, svg_url
 
 if TYPE_CHECKING:
@@ -90,8 +97,8 @@ async def _other_holds(
 
 
 def transfer_sender(session: Session, booking: Booking) -> Giver:
-    """The owner of this booking as the sender of a transfer. A guest's typed address proves nothing."""
-    return Giver(booking.owner_id, session.account.email)
+    """The owner of this booking as the sender of a transfer."""
+    return Giver(booking.owner_id, session.account.proved_email)
 
 
 async def load_tickets(app: "App", booking: Booking) -> list[IssuedTicket]:
@@ -110,15 +117,22 @@ async def build_shown_ticket(
         printed=build_printed_ticket(ticket, layout, booking, code),
         link=await app.tickets.link(ticket) if is_good else None,
         qr=svg_url(code) if code else None,
-        standing=ticket.worth if is_mine or ticket.voided_at else Standing.GIVEN_AWAY,
+        standing=_standing(ticket, is_mine=is_mine),
         is_live=ticket.codes is not Codes.FIXED,
         waits_for=ticket.owner_email,
     )
 
 
+def _standing(ticket: IssuedTicket, *, is_mine: bool) -> str:
+    """The name of the text on its stub."""
+    if ticket.is_suspended:
+        return SUSPENDED
+    return ticket.worth if is_mine or ticket.voided_at else Standing.GIVEN_AWAY
+
+
 async def _tickets(app: "App", me: Giver, booking: Booking) -> list[ShownTicket]:
     return [
-        await build_shown_ticket(app, one, booking, is_mine=one.is_of(me.account_id, me.email))
+        await build_shown_ticket(app, one, booking, is_mine=one.is_of(me.account_id))
         for one in await load_tickets(app, booking)
     ]
 

@@ -3,21 +3,30 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking, BookingState, public_id, reference
+from holdfast.bookings import (
+    Booking,
+    BookingState,
+    NoSuchBooking,
+    from_public_id,
+    public_id,
+    reference,
+)
 from holdfast.catalogue import load_show_rows
 from holdfast.site.booking_page import STORE_OFFLINE
 from holdfast.site.booking_view import DisplayState, display_state_of
 from holdfast.site.cookies import get_session
 from holdfast.site.load_booking import build_shown_ticket
-from holdfast.site.pages import SECURITY_HEADERS, render_page
+from holdfast.site.pages import SECURITY_HEADERS, read_form, redirect, render_page, require_session
 from holdfast.site.show_view import split_standing
 from holdfast.site.templates_env import assets_version, static_files
+from holdfast.tickets import NoSuchTicket
 from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
@@ -59,11 +68,12 @@ class MyBookings:
     ended: Sequence[ListedBooking]  # refunded, released or expired, of shows that are still to come
     past: Sequence[ListedBooking]
     given: Sequence[ReceivedTicket]
+    offered: Sequence[ReceivedTicket]  # to be accepted
     now: datetime
 
     @property
     def is_empty(self) -> bool:
-        return not (self.open or self.coming or self.ended or self.past or self.given)
+        return not (self.open or self.coming or self.ended or self.past or self.given or self.offered)
 
 
 async def load_my_bookings(app: "App", session: Session) -> MyBookings:
@@ -72,8 +82,8 @@ async def load_my_bookings(app: "App", session: Session) -> MyBookings:
     bookings: list[Booking] = []
     for owner_id in session.owner_ids:
         bookings += await app.bookings.bookings_of(owner_id, before=NUMBER_MAX, limit=BOOKINGS_MAX)
-    given = await _received_tickets(app, session)
-    show_ids = sorted({b.show_id for b in bookings} | {one.show_id for one in given})
+    received = await _received_tickets(app, session)
+    show_ids = sorted({b.show_id for b in bookings} | {one.show_id for one in received})
     shows = {row["show_id"]: row for row in await load_show_rows(app, show_ids)} if show_ids else {}
     mine = [
         await _listed_booking(app, booking, shows[booking.show_id], now)
@@ -96,19 +106,29 @@ async def load_my_bookings(app: "App", session: Session) -> MyBookings:
             ReceivedTicket(
                 shown=await build_shown_ticket(app, one, None, is_mine=True), show=shows[one.show_id]
             )
-            for one in given
+            for one in received
+            if one.owner_email is None
+        ],
+        offered=[
+            ReceivedTicket(
+                shown=await build_shown_ticket(app, one, None, is_mine=False), show=shows[one.show_id]
+            )
+            for one in received
+            if one.owner_email is not None and shows[one.show_id]["ends_at"] > now
         ],
         now=now,
     )
 
 
 async def _received_tickets(app: "App", session: Session) -> list[Any]:
-    if session.is_guest:  # an address that was only typed proves nothing
-        return []
     found = await app.tickets.of_owner(
-        session.account_id, session.account.email, before=NUMBER_MAX, limit=TICKETS_MAX
+        session.owner_ids, session.account.proved_email, before=NUMBER_MAX, limit=TICKETS_MAX
     )
-    return [one for one in found if one.booked_by not in session.owner_ids and one.voided_at is None]
+    return [
+        one
+        for one in found
+        if (one.booked_by not in session.owner_ids or one.owner_email is not None) and one.voided_at is None
+    ]
 
 
 async def _listed_booking(app: "App", booking: Booking, show: Any, now: datetime) -> ListedBooking:
@@ -139,6 +159,23 @@ async def get_my(request: Request) -> Response:
     mine = await load_my_bookings(get_app(request), session) if session is not None else None
     headers = STORE_OFFLINE if session is not None else {}
     return render_page(request, "checkout/my.html", headers=headers, session=session, mine=mine)
+
+
+class AcceptForm(Struct):
+    ticket: Annotated[str, Meta(max_length=40)]
+
+
+@routes.post("/my/accept")
+async def post_accept(request: Request) -> Response:
+    """Accepts a ticket that was transferred to the account's confirmed address."""
+    data, session = await read_form(request, AcceptForm), await require_session(request)
+    app = get_app(request)
+    try:
+        place = from_public_id(data.ticket)
+    except NoSuchBooking:
+        raise NoSuchTicket from None
+    ticket = await app.acceptance.accept(place, session.account_id, session.account.proved_email)
+    return redirect(f"/tickets/{await app.tickets.link(ticket)}")
 
 
 @routes.get("/my/offline")

@@ -17,15 +17,19 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from holdfast.accounts import LANGUAGES, Session, locale_for
-from holdfast.errors import Invalid, NoSuchRoute
+from holdfast.errors import Invalid, NoSuchRoute, SecondFactorNeeded
 from holdfast.site.cookies import (
+    ATTEMPT,
+    HOST_ATTEMPT,
     LANGUAGE,
     clear_cookie,
     get_cookies,
     get_session,
     is_same_origin,
     safe_path,
+    set_attempt,
     set_cookie,
+    set_name,
     set_session,
 )
 from holdfast.site.errors import ForeignForm, SignInFirst
@@ -47,6 +51,7 @@ LoadContext = Callable[[], Awaitable[Mapping[str, Any]]]
 
 FORM_FIELDS_MAX = 200
 PACK_FROM_BYTES = 700
+ATTEMPT_S = 600  # to sign in with a service
 STATIC_FOR_A_YEAR = "public, max-age=31536000, immutable"
 SECONDS = "public, max-age=1, stale-while-revalidate=2"
 NO_STORE = "no-store"
@@ -122,7 +127,8 @@ def render_page(
     **context: Any,
 ) -> Response:
     """A private page. `headers` may replace the security policy: see content_security_policy()."""
-    body = render(template, get_localiser(request), path=request.scope["path"], **context)
+    l10n = get_localiser(request)
+    body = render(template, l10n, path=request.scope["path"], **shell(request, l10n), **context)
     given = {"Content-Security-Policy": content_security_policy(), **PRIVATE_HEADERS, **(headers or {})}
     if takes_packed(request.scope) and len(body) >= PACK_FROM_BYTES:
         body, given["Content-Encoding"] = gzip_quickly(body), "gzip"
@@ -136,7 +142,7 @@ async def render_public_page(
     l10n, path = get_localiser(request), request.scope["path"]
 
     async def rendered() -> bytes:
-        return render(template, l10n, path=path, **await make())
+        return render(template, l10n, path=path, **shell(request, l10n), **await make())
 
     pages = get_app(request).pages
     cached = await fresh_or_stale(pages, CacheablePage((template, l10n.locale, path, *key), rendered))
@@ -151,6 +157,16 @@ async def render_public_page(
     if takes_packed(request.scope):
         return Response(cached.packed, 200, {**given, "Content-Encoding": "gzip"}, "text/html")
     return Response(cached.body, 200, given, "text/html")
+
+
+def shell(request: Request, l10n: Localiser) -> dict[str, Any]:
+    """What the head and the foot of every page show, from memory."""
+    return {"house": house_name(request, l10n), "legal": get_app(request).legal.links()}
+
+
+def house_name(request: Request, l10n: Localiser) -> str:
+    """Ours until the house has one."""
+    return get_app(request).house.name or l10n.t("shell.name")
 
 
 def render(template: str, l10n: Localiser, **context: Any) -> bytes:
@@ -175,8 +191,22 @@ def set_cookie_header(request: Request, name: str, value: str) -> str:
     return set_cookie(name, value, is_secure=_is_secure(request))
 
 
-def set_session_headers(request: Request, cookie: str) -> list[str]:
-    return set_session(cookie, get_cookies(request), is_secure=_is_secure(request))
+def set_session_headers(request: Request, cookie: str, name: str = "") -> list[str]:
+    """The cookies of a session; `name` of the account, for the header of pages that all readers share."""
+    is_secure = _is_secure(request)
+    return [
+        *set_session(cookie, get_cookies(request), is_secure=is_secure),
+        set_name(name, is_secure=is_secure),
+    ]
+
+
+def get_attempt_cookie(request: Request) -> str:
+    """Of a sign-in with a service; empty: this browser has begun none."""
+    return get_cookies(request).get(HOST_ATTEMPT if _is_secure(request) else ATTEMPT, "")
+
+
+def set_attempt_header(request: Request, cookie: str) -> str:
+    return set_attempt(cookie, life_s=ATTEMPT_S, is_secure=_is_secure(request))
 
 
 def clear_cookie_header(request: Request, name: str) -> str:
@@ -235,7 +265,9 @@ def problem_page(scope: Scope, problem: Answer) -> Response | None:
         return None
     request, details = Request(scope), msgspec.json.decode(problem.body)
     if details["code"] == SignInFirst.code:
-        return redirect(f"/sign-in?{urlencode({'back': details['back']})}")
+        return redirect(f"/sign-in?{urlencode({'back': details['back'], 'why': 'private'})}")
+    if details["code"] == SecondFactorNeeded.code:
+        return redirect("/account/security?notice=needed")
     carried = (b"retry-after", b"allow")
     carried_headers = {k.decode(): v.decode() for k, v in problem.raw_headers if k in carried}
     l10n = get_localiser(request)

@@ -33,8 +33,10 @@ from holdfast.site.booking_page import (
     render_booking,
     require_form_sender,
 )
+from holdfast.site.cookies import get_buyer
 from holdfast.site.load_booking import load_own_booking
 from holdfast.site.pages import EmptyForm, read_form, redirect, require_session
+from holdfast.site.seat_form import Buyer
 from holdfast.web.responses import site_of
 from holdfast.web.routing import RouteTable, get_app
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from holdfast.app import App
 
 
-async def hold_again(app: "App", session: Session, booking: Booking, labels: Sequence[str] = ()) -> Booking:
+async def hold_again(app: "App", buyer: Buyer, booking: Booking, labels: Sequence[str] = ()) -> Booking:
     """A new booking. A second request for the same seats, or from a second tab, returns the same one."""
     show = await app.catalogue.show_on_sale(booking.show_id)
     body = _same_selection(show.layout, booking, labels)
@@ -52,22 +54,23 @@ async def hold_again(app: "App", session: Session, booking: Booking, labels: Seq
     )
     order = HoldRequest(
         show,
-        session.account_id,
+        buyer.owner_id,
         request_id,
-        compute_claim_id(session.account_id, request_id),
+        compute_claim_id(buyer.owner_id, request_id, buyer.party),
         compute_body_hash(named),
         parse_selection(body, show),
         confirms_free=False,
+        is_guest=buyer.is_guest,
     )
     try:
         held: Booking = await app.holds.hold(order)
         return held
     except HoldGone:
         # It was held again before, and that one has lapsed too: from its page one can go on.
-        found = await app.bookings.booking_of_request(session.account_id, show.show_id, request_id)
+        found = await app.bookings.booking_of_request(buyer.owner_id, show.show_id, request_id)
         if found is None or found.number == booking.number:
             raise
-        return await hold_again(app, session, found, labels)
+        return await hold_again(app, buyer, found, labels)
 
 
 def _same_selection(layout: Any, booking: Booking, labels: Sequence[str]) -> HoldBody:
@@ -97,6 +100,7 @@ class PayForm(Struct):
     )
     name: Typed = ""
     email: Typed = ""
+    agreed: Typed = ""  # which terms were on the page: TermsInForce.mark
 
 
 class AgainForm(Struct):
@@ -162,6 +166,7 @@ async def post_pay(request: Request) -> Response:
     async def act(session: Session, booking: Booking) -> str:
         if session.is_guest:
             await _store_guest_contact(request, session, data.name, data.email)
+        await _record_consent(request, session, booking, data.agreed)
         if data.amount_minor not in (None, booking.amount_minor):
             return booking_path(booking, "amount_changed")
         if not booking.amount_minor:
@@ -173,7 +178,7 @@ async def post_pay(request: Request) -> Response:
             return booking_path(booking, "amount_changed")
         return _next_page(request, booking, payment)
 
-    return await handle_form(request, act, {"name": data.name, "email": data.email})
+    return await handle_form(request, act, {"name": data.name, "email": data.email, "agreed": data.agreed})
 
 
 @routes.post("/call-off")
@@ -221,7 +226,7 @@ async def post_again(request: Request) -> Response:
         return await render_booking(request, session, booking)
 
     async def act(session: Session, booking: Booking) -> str:
-        return booking_path(await hold_again(app, session, booking, data.seats))
+        return booking_path(await hold_again(app, get_buyer(request, session), booking, data.seats))
 
     return await handle_form(request, act)
 
@@ -237,6 +242,16 @@ async def _store_guest_contact(request: Request, session: Session, name: str, em
     ]:
         raise Invalid(field=",".join(wrong), detail="Expected a name and an e-mail address.")
     await get_app(request).sessions.name_guest(session, email=email, name=name)
+
+
+async def _record_consent(request: Request, session: Session, booking: Booking, agreed: str) -> None:
+    """Before the payment. Terms that changed since the page was loaded are shown first."""
+    legal = get_app(request).legal
+    terms = await legal.terms_of_show(booking.show_id)
+    if not terms.is_agreed(agreed):
+        raise Invalid(field="agreed", detail="Expected consent to the terms that are in force.")
+    if terms.texts:
+        await legal.agree(session.account_id, terms, booking.show_id, booking.number)
 
 
 def _invalid_field(text: str, kind: object, field: str) -> str | None:

@@ -39,6 +39,21 @@ class HoldForm(Struct):
     expected_total_minor: Annotated[int, Meta(ge=0, le=2**53)] | None = None  # what the page has shown
 
 
+class ProofForm(Struct):
+    """Beside the form: the idempotency key stands for the choice, not for the proof."""
+
+    proof: Annotated[str, Meta(max_length=200)] = ""  # web/puzzles.py
+
+
+@dataclass(frozen=True, slots=True)
+class Buyer:
+    """Whom a hold counts for."""
+
+    owner_id: int
+    party: str  # the address range; empty: the address of the account is verified
+    is_guest: bool
+
+
 @dataclass(frozen=True, slots=True)
 class BestInSection:
     """The best seats of one section: chosen here, from the map, and then held by name."""
@@ -77,18 +92,19 @@ def choose_best_in_section(layout: Layout, states: bytes, selection: BestInSecti
 
 
 def build_hold_request(
-    show: ShowOnSale, owner_id: int, request_id: str, form: HoldForm, body: HoldBody
+    show: ShowOnSale, buyer: Buyer, request_id: str, form: HoldForm, body: HoldBody
 ) -> HoldRequest:
     """The idempotency key stands for the form, not for the seats chosen for it."""
     return HoldRequest(
         show=show,
-        owner_id=owner_id,
+        owner_id=buyer.owner_id,
         request_id=request_id,
-        claim_id=compute_claim_id(owner_id, request_id),
+        claim_id=compute_claim_id(buyer.owner_id, request_id, buyer.party),
         body_hash=compute_body_hash(msgspec.json.encode(form)),
         selection=parse_selection(body, show),
         expected_minor=form.expected_total_minor,
         confirms_free=False,  # the page of the booking first needs to know where to send the tickets
+        is_guest=buyer.is_guest,
     )
 
 

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,9 +14,9 @@ from holdfast.bookings import Booking, BookingState, public_id
 from holdfast.catalogue import ShowOnSale
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Busy, Invalid, Refusal
-from holdfast.holds import HoldBody, SeatsTaken
+from holdfast.holds import HoldBody, SeatsTaken, get_party
 from holdfast.seatmap import Snapshot
-from holdfast.site.cookies import get_session
+from holdfast.site.cookies import get_buyer, get_session
 from holdfast.site.i18n import Localiser
 from holdfast.site.pages import (
     NO_STORE,
@@ -29,7 +30,9 @@ from holdfast.site.pages import (
 )
 from holdfast.site.seat_form import (
     BestInSection,
+    Buyer,
     HoldForm,
+    ProofForm,
     build_hold_request,
     choose_best_in_section,
     parse_seat_form,
@@ -72,8 +75,9 @@ async def post_hold(request: Request) -> Response:
         data = await read_form(request, HoldForm)
         if not data.seats and "quantity" not in (await request.body()).decode("latin-1"):
             raise Invalid(field="seats", detail="Expected at least one seat.")
+        await _require_proof(request, show_id)
         session, cookies = await _current_or_new_guest(request)
-        booking = await _hold_selection(app, show, data, session)
+        booking = await _hold_selection(app, show, data, get_buyer(request, session))
     except (Refusal, EngineDown) as refusal:
         return _with_cookies(await _render_refusal(request, show, refusal), cookies)
     go = f"/bookings/{public_id(booking.show_id, booking.number)}"
@@ -114,6 +118,14 @@ async def get_mine(request: Request) -> Response:
     return answer(200, {"mine": mine}, {"Cache-Control": NO_STORE})
 
 
+async def _require_proof(request: Request, show_id: int) -> None:
+    """Of guests, while very many of them want this show: before an account is made and seats are sought."""
+    session = await get_session(request)
+    if session is None or session.is_guest:
+        proof = (await read_form(request, ProofForm)).proof
+        await get_app(request).puzzles.require_proof(show_id, get_party(request), proof)
+
+
 async def _current_or_new_guest(request: Request) -> tuple[Session, list[str]]:
     """The session and no cookies; or a new guest and the cookie that identifies it."""
     if (session := await get_session(request)) is not None:
@@ -127,16 +139,14 @@ async def _current_or_new_guest(request: Request) -> tuple[Session, list[str]]:
     return session, set_session_headers(request, cookie)
 
 
-async def _hold_selection(app: "App", show: ShowOnSale, data: HoldForm, session: Session) -> Booking:
+async def _hold_selection(app: "App", show: ShowOnSale, data: HoldForm, buyer: Buyer) -> Booking:
     request_id = checked_key(data.key.encode()) if data.key else f"~{secrets.token_hex(12)}"
     snapshot = app.seatmap.fresh(show.show_id) or await _load_map(app, show.show_id)
     selection = parse_seat_form(data, show.layout, snapshot.states if snapshot is not None else None)
     for tries_left in reversed(range(TRIES_MAX)):
         body = selection if isinstance(selection, HoldBody) else await _choose_seats(app, show, selection)
         try:
-            held: Booking = await app.holds.hold(
-                build_hold_request(show, session.account_id, request_id, data, body)
-            )
+            held: Booking = await app.holds.hold(build_hold_request(show, buyer, request_id, data, body))
             return held
         except SeatsTaken:
             if not tries_left or isinstance(selection, HoldBody):
@@ -174,6 +184,11 @@ async def _render_refusal(request: Request, show: ShowOnSale, refusal: Refusal |
         "limit": details.get("limit") or min(10, show.order_seats_max),
         "instead": price_alternatives(show, groups),
     }
+    if code == "proof_needed":  # a browser without scripts waits, and sends the same choice again
+        sent = parse_qsl((await request.body()).decode("latin-1"))
+        facts["refusal"]["sent"] = [pair for pair in sent if pair[0] in HoldForm.__struct_fields__]
+        facts["refusal"]["puzzle"] = details["puzzle"]
+        facts["refusal"]["limit"] = details["retry_after_s"]
     headers = {k.decode(): v.decode() for k, v in problem.raw_headers if k == b"retry-after"}
     return render_page(request, PAGE, status=problem.status_code, headers=headers, **facts)
 
@@ -184,7 +199,7 @@ def _page_context(view: ShowView, l10n: Localiser) -> dict[str, Any]:
 
 async def _load_view(app: "App", show_id: int) -> ShowView:
     row = await app.catalogue.show_detail(show_id)
-    show = await app.catalogue.show_on_sale(show_id)
+    show = await app.catalogue.public_show(show_id)
     event = await app.catalogue.event(row["event_id"])
     venue = await app.catalogue.venue(row["venue_id"])
     snapshot = await _load_map(app, show_id)

@@ -4,10 +4,12 @@ ticket.py    the signed code              issued.py    an issued ticket and its 
 pdf.py       PDF                          qr.py        QR code
 calendar.py  calendar entry               store.py     keys, codes, phones
 transfer.py  transfer to another person   fonts.py     fonts for PDFs
+acceptance.py  accepting a transfer
 """
 
+from holdfast.tickets.acceptance import Acceptance
 from holdfast.tickets.calendar import calendar_file
-from holdfast.tickets.errors import BadCode, NoSuchTicket, NoTickets
+from holdfast.tickets.errors import BadCode, NoSuchTicket, NoTickets, ResendMax
 from holdfast.tickets.fonts import typeface_for
 from holdfast.tickets.issued import (
     Codes,
@@ -25,6 +27,7 @@ from holdfast.tickets.ticket import Code, Ticket, TicketKey, is_live, phone_secr
 from holdfast.tickets.transfer import Giver, Transfers
 
 __all__ = [
+    "Acceptance",
     "BadCode",
     "Code",
     "Codes",
@@ -34,6 +37,7 @@ __all__ = [
     "NoSuchTicket",
     "NoTickets",
     "PrintedTicket",
+    "ResendMax",
     "Standing",
     "Ticket",
     "TicketKey",

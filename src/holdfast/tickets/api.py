@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import locale_for, normal_email
+from holdfast.accounts import LinkGone, MailedToken, locale_for, normal_email
 from holdfast.bookings import Booking, NoSuchBooking, from_public_id
 from holdfast.errors import Busy, TokenInvalid
 from holdfast.tickets.errors import (
@@ -55,6 +55,10 @@ class PhoneBody(Struct, forbid_unknown_fields=True, frozen=True):
     ]  # generated and stored by the phone
 
 
+class ClaimBody(Struct, forbid_unknown_fields=True, frozen=True):
+    token: MailedToken  # the last part of the link in the mail
+
+
 class TicketsQuery(Struct, forbid_unknown_fields=True, frozen=True):
     before: Annotated[str, Meta(max_length=40)] = ""  # the last `ticket_id` of the page before
     size: Annotated[int, Meta(ge=1, le=LISTED_MAX)] = 20
@@ -79,7 +83,7 @@ async def get_booking_tickets_pdf(request: Request) -> Response:
     """The tickets of my booking, to print: three to a sheet, in the language of Accept-Language."""
     booking, found = await _of_booking(request)
     me = await load_giver(request)
-    own = [one for one in found if one.is_of(me.account_id, me.email) and one.voided_at is None]
+    own = [one for one in found if one.is_of(me.account_id) and one.voided_at is None]
     return await _pdf(request, own, booking)
 
 
@@ -106,7 +110,7 @@ async def create_booking_ticket_codes(request: Request) -> Response:
     body = read(PhoneBody, await request.body())
     _, found = await _of_booking(request)
     me = await load_giver(request)
-    return await _live(request, [one for one in found if one.is_of(me.account_id, me.email)], body.phone)
+    return await _live(request, [one for one in found if one.is_of(me.account_id)], body.phone)
 
 
 @routes.post(BOOKING + "/resend", answers={204: None}, refusals=(*OF_BOOKING, ResendMax))
@@ -119,17 +123,19 @@ async def resend_tickets(request: Request) -> Response:
 
 @routes.get("/tickets", query=TicketsQuery, answers={200: TicketList}, refusals=(NoSuchTicket,))
 async def list_tickets(request: Request) -> Response:
-    """My tickets, newest first: those I booked, and those I was given."""
+    """My tickets, newest first: booked by me, given to me, or offered to my confirmed address."""
     parameters, me = query(TicketsQuery, request), await load_giver(request)
     before = parse_ticket_id(parameters.before)[1] if parameters.before else BIGINT_MAX
-    found = await get_tickets(request).of_owner(me.account_id, me.email, before=before, limit=parameters.size)
+    found = await get_tickets(request).of_owner(
+        [me.account_id], me.email, before=before, limit=parameters.size
+    )
     return answer(200, TicketList([await build_page(request, one, me) for one in found]), NO_STORE)
 
 
 @routes.get(ONE, answers={200: TicketPage}, refusals=(NoSuchTicket,))
 async def get_ticket(request: Request) -> Response:
-    """One of my tickets."""
-    ticket, me = await _own_ticket(request)
+    """One of my tickets, or one that is offered to me."""
+    ticket, me = await _own_ticket(request, is_offered_too=True)
     return answer(200, await build_page(request, ticket, me), NO_STORE)
 
 
@@ -164,7 +170,7 @@ async def load_giver(request: Request) -> Giver:
     account = await get_app(request).accounts.account(get_caller(request).account_id)
     if account is None:
         raise TokenInvalid
-    return Giver(account.account_id, account.email)
+    return Giver(account.account_id, account.proved_email)
 
 
 async def _of_booking(request: Request) -> tuple[Booking, list[IssuedTicket]]:
@@ -177,10 +183,12 @@ async def _of_booking(request: Request) -> tuple[Booking, list[IssuedTicket]]:
     return booking, found
 
 
-async def _own_ticket(request: Request) -> tuple[IssuedTicket, Giver]:
+async def _own_ticket(request: Request, *, is_offered_too: bool = False) -> tuple[IssuedTicket, Giver]:
     me = await load_giver(request)
     ticket = await get_tickets(request).find(*parse_ticket_id(request.path_params["ticket"]))
-    if ticket is None or not ticket.is_of(me.account_id, me.email):
+    if ticket is None or not (
+        ticket.is_of(me.account_id) or (is_offered_too and ticket.is_offered_to(me.email))
+    ):
         raise NoSuchTicket
     return ticket, me
 
@@ -193,7 +201,8 @@ def parse_ticket_id(text: str) -> tuple[int, int]:
 
 
 async def build_page(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPage:
-    is_mine = ticket.is_of(me.account_id, me.email)
+    is_mine = ticket.is_of(me.account_id)
+    otherwise = Standing.OFFERED if ticket.is_offered_to(me.email) else Standing.GIVEN_AWAY
     printed = await load_printed_ticket(request, ticket, is_mine=is_mine)
     link = await get_tickets(request).link(ticket) if is_mine else None
     return TicketPage(
@@ -203,13 +212,14 @@ async def build_page(request: Request, ticket: IssuedTicket, me: Giver) -> Ticke
         seat=printed.seat,
         section=printed.section,
         category=printed.category,
-        standing=printed.worth if is_mine else Standing.GIVEN_AWAY,
+        standing=printed.worth if is_mine else otherwise,
         codes=ticket.codes,
         issued_at=ticket.issued_at,
         used_at=ticket.used_at,
         code=printed.code,
         qr_svg=svg_url(printed.code) if printed.code else None,
         page_url=f"{get_app(request).config.public_url}/tickets/{link}" if link else None,
+        is_suspended=ticket.is_suspended,
     )
 
 
@@ -275,8 +285,8 @@ def _attached(name: str) -> dict[str, str]:
 async def transfer_ticket(request: Request) -> Response:
     """Give a ticket to another person.
 
-    Its code is dead at once. Who has an account by this address has the ticket; who has none gets it by
-    signing up, and until then you may take it back.
+    Its code is dead at once. The address gets a mail with a link that accepts the ticket; until then you may
+    take it back. The answer does not reveal whether the address has an account.
     """
     email = normal_email(read(TransferBody, await request.body()).email)
     place, me = parse_ticket_id(request.path_params["ticket"]), await load_giver(request)
@@ -290,10 +300,35 @@ async def transfer_ticket(request: Request) -> Response:
     refusals=(NoSuchTicket, NothingToTakeBack, TicketUsed, TicketVoid),
 )
 async def cancel_ticket_transfer(request: Request) -> Response:
-    """Take back a ticket whose recipient has not signed up yet."""
+    """Take back a ticket whose recipient has not accepted it yet."""
     place, me = parse_ticket_id(request.path_params["ticket"]), await load_giver(request)
     ticket = await get_app(request).transfers.take_back(*place, me)
     return answer(200, await build_page(request, ticket, me))
+
+
+@routes.post(
+    "/tickets/{ticket}/accept",
+    answers={200: TicketPage},
+    refusals=(NoSuchTicket, TicketUsed, TicketVoid, TransferTooLate),
+)
+async def accept_ticket(request: Request) -> Response:
+    """Accept a ticket that is offered to my confirmed address."""
+    place, me = parse_ticket_id(request.path_params["ticket"]), await load_giver(request)
+    ticket = await get_app(request).acceptance.accept(place, me.account_id, me.email)
+    return answer(200, await build_page(request, ticket, me), NO_STORE)
+
+
+@routes.post(
+    "/tickets/claims",
+    body=ClaimBody,
+    answers={200: TicketPage},
+    refusals=(LinkGone, NoSuchTicket, TicketUsed, TicketVoid, TransferTooLate),
+)
+async def claim_ticket(request: Request) -> Response:
+    """Accept a ticket with the token of the link in the mail, whatever my own address is. It works once."""
+    body, me = read(ClaimBody, await request.body()), await load_giver(request)
+    ticket = await get_app(request).acceptance.accept_by_link(body.token, me.account_id)
+    return answer(200, await build_page(request, ticket, me), NO_STORE)
 
 
 ROUTES = routes.all

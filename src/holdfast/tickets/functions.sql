@@ -12,6 +12,8 @@ CREATE OR REPLACE FUNCTION oldest_ticket_key(p_show bigint) RETURNS int LANGUAGE
 $$;
 
 -- A ticket with its buyer and the way it is checked. One that is suspended counts as void until it is not.
+-- LEFT: every ticket has its booking, and the planner, whose statistics may be older than the sale, cannot
+-- begin with the bookings and read all tickets of the show for each.
 CREATE VIEW issued_ticket AS
 SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition, ticket.binding,
        coalesce(entry_policy.codes, 'fixed') AS codes,
@@ -20,7 +22,7 @@ SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition
        ticket.is_inside,
        oldest_ticket_key(ticket.show_id) AS oldest_key
   FROM ticket
-  JOIN payable_booking AS booking USING (show_id, number)
+  LEFT JOIN payable_booking AS booking USING (show_id, number)
   LEFT JOIN entry_policy USING (show_id);
 
 -- Tickets that are void only because their payment is disputed.
@@ -41,6 +43,14 @@ SELECT show_id, number, seat, voided_at, used_at, owner_id, owner_email FROM tic
 -- A transfer, for the messages to both sides.
 CREATE VIEW ticket_handover AS
 SELECT show_id, serial, edition, from_id, email FROM ticket_transfer;
+
+-- The addresses of one person in transfers. The transfers themselves stay; a ticket that waits for one of the
+-- addresses can be taken back by its sender.
+CREATE OR REPLACE FUNCTION erase_ticket_addresses(p_addresses text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE ticket_transfer SET email = '' WHERE email = ANY (p_addresses);
+    UPDATE ticket SET owner_email = '' WHERE owner_email = ANY (p_addresses);
+END $$;
 
 -- One ticket per seat, in the transaction that confirms the booking.
 CREATE OR REPLACE FUNCTION issue_tickets(p_show bigint[], p_number bigint[], p_seat int[]) RETURNS void

@@ -27,8 +27,9 @@ class Standing(StrEnum):
     GOOD = "good"
     INSIDE = "inside"  # a visitor is inside with it
     USED = "used"  # a visitor was inside with it
-    GIVEN_AWAY = "given_away"  # to its present owner or, until they sign up, to an address
-    VOID = "void"  # given back
+    GIVEN_AWAY = "given_away"  # to its present owner or, until they accept it, to an address
+    OFFERED = "offered"  # to you: accept it to see its code
+    VOID = "void"  # given back, or suspended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +43,13 @@ class IssuedTicket:
     codes: Codes
     booked_by: int
     owner_id: int | None  # who it was given to
-    owner_email: str | None  # or to which address, until its owner signs up
+    owner_email: str | None  # or to which address, until the transfer is accepted
     issued_at: datetime
     voided_at: datetime | None
     used_at: datetime | None
     is_inside: bool
     oldest_key: int = 1  # codes and links of older keys are revoked at this show
+    is_suspended: bool = False  # void, and not given back: its payment is disputed
 
     @property
     def ticket(self) -> Ticket:
@@ -66,11 +68,15 @@ class IssuedTicket:
     def is_given_away(self) -> bool:
         return self.owner_id not in (None, self.booked_by) or self.owner_email is not None
 
-    def is_of(self, account_id: int, email: str) -> bool:
-        """Whether it is theirs now."""
+    def is_of(self, account_id: int) -> bool:
+        """Whether it is theirs now. Until a transfer is accepted, the ticket is of no account."""
         if self.owner_email is not None:
-            return self.owner_email == email
+            return False
         return account_id == (self.booked_by if self.owner_id is None else self.owner_id)
+
+    def is_offered_to(self, email: str | None) -> bool:
+        """`email`: an address that a mailed link has proved; None: none."""
+        return email is not None and self.owner_email == email and self.voided_at is None
 
     @property
     def worth(self) -> Standing:
@@ -121,6 +127,12 @@ class PrintedTicket:
     price: str
     worth: Standing
     code: str | None
+    is_suspended: bool = False
+
+    @property
+    def notice(self) -> str:
+        """The name of the text that says what it is worth."""
+        return "suspended" if self.is_suspended else self.worth
 
 
 def build_printed_ticket(
@@ -142,6 +154,7 @@ def build_printed_ticket(
         price=price,
         worth=ticket.worth,
         code=code,
+        is_suspended=ticket.is_suspended,
     )
 
 
@@ -172,6 +185,7 @@ class TicketPage(Struct, frozen=True, omit_defaults=True):
     )
     qr_svg: str | None = None  # the QR as a picture: a data URL
     page_url: str | None = None  # the ticket as a page that works offline once opened
+    is_suspended: bool = False  # of standing void: not given back, its payment is disputed
 
 
 class TicketList(Struct, frozen=True):

@@ -60,7 +60,7 @@ def ticket_html(occasion: TicketShow, ticket: PrintedTicket, codes: Codes, texts
     is_live = codes is not Codes.FIXED and ticket.worth is Standing.GOOD
     notes = [texts["cancelled"]] if occasion.cancelled else []
     notes += [texts["live"]] if is_live else []
-    notes += [texts[ticket.worth]]
+    notes += [texts[ticket.notice]]
     where = " · ".join(part for part in (occasion.hall, occasion.venue) if part)
     place = ", ".join(part for part in (occasion.address, occasion.city) if part)
     shown = {

@@ -1,4 +1,4 @@
-"""Tickets on paper: three to a sheet of A4, each with its own code. No I/O but reading its fonts.
+"""Tickets on paper: three to a sheet of A4, each with its own code. It reads its fonts.
 
 The code is drawn, not pasted as a picture: sharp on every printer, and small. What paper cannot do (a show
 whose codes change) it says, instead of printing a code that would not open the door.
@@ -6,8 +6,7 @@ whose codes change) it says, instead of printing a code that would not open the 
 
 from collections.abc import Sequence
 
-from fpdf import FPDF
-
+from holdfast.pdf import FPDF
 from holdfast.tickets.issued import PrintedTicket, Standing, TicketShow, Typeface
 from holdfast.tickets.qr import QUIET, matrix
 from holdfast.tickets.texts import TicketTexts
@@ -17,7 +16,7 @@ A_SHEET = 3
 WIDTH, HEIGHT = 186.0, 86.0
 QR_SIDE = 56.0
 TEXT_WIDTH = WIDTH - QR_SIDE - 20
-WORTHLESS = frozenset({Standing.VOID, Standing.USED, Standing.GIVEN_AWAY})
+WORTHLESS = frozenset({Standing.VOID, Standing.USED, Standing.GIVEN_AWAY, Standing.OFFERED})
 INK, QUIET_INK, LINE = (20, 24, 33), (95, 102, 115), (205, 210, 218)
 
 
@@ -84,7 +83,7 @@ class _Sheet(FPDF):
         if ticket.code is not None:
             self._qr(left, top, ticket.code)
         else:
-            notice = self._texts[ticket.worth if ticket.worth in WORTHLESS else "on_the_phone"]
+            notice = self._texts[ticket.notice if ticket.worth in WORTHLESS else "on_the_phone"]
             self._words(left, top + 15, notice, size=11, width=QR_SIDE, lines_max=5)
         self._words(left, top + QR_SIDE + 2, ticket.reference, size=15, style="B", width=QR_SIDE, align="C")
         self._words(

@@ -32,18 +32,28 @@ SELECT add_fact(show_id, number, 'tickets.sent_again', jsonb_build_object('accou
            AND voided_at IS NULL AND used_at IS NULL AND owner_email IS NULL) AS holder;
 
 -- name: tickets_of_booking
-SELECT * FROM issued_ticket WHERE show_id = $1 AND number = $2 ORDER BY seat;
+  SELECT t.*,
+         EXISTS (SELECT FROM suspended_ticket AS s
+                  WHERE s.show_id = t.show_id AND s.serial = t.serial) AS is_suspended
+    FROM issued_ticket AS t
+   WHERE show_id = $1 AND number = $2
+ORDER BY seat;
 
 -- name: ticket
-SELECT * FROM issued_ticket WHERE show_id = $1 AND serial = $2;
+SELECT t.*,
+       EXISTS (SELECT FROM suspended_ticket AS s
+                WHERE s.show_id = t.show_id AND s.serial = t.serial) AS is_suspended
+  FROM issued_ticket AS t
+ WHERE show_id = $1 AND serial = $2;
 
 -- name: tickets_of_owner
--- Those they booked and still own, those they were given, those waiting for their address; newest first.
+-- Those they booked and still own, those they were given, those waiting for their proved address ($2, NULL:
+-- none); newest first.
 SELECT * FROM (
     SELECT issued_ticket.* FROM issued_ticket
-     WHERE booked_by = $1 AND owner_id IS NULL AND owner_email IS NULL
+     WHERE booked_by = ANY ($1::bigint[]) AND owner_id IS NULL AND owner_email IS NULL
      UNION ALL
-    SELECT issued_ticket.* FROM issued_ticket WHERE owner_id = $1
+    SELECT issued_ticket.* FROM issued_ticket WHERE owner_id = ANY ($1::bigint[])
      UNION ALL
     SELECT issued_ticket.* FROM issued_ticket WHERE owner_email = $2
 ) AS mine

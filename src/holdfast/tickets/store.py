@@ -4,7 +4,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -36,6 +36,7 @@ from holdfast.tickets.ticket import (
     show_secret,
     signing_key,
 )
+from holdfast.web.audit_log import AuditEntry, record
 
 Q = Queries("holdfast.tickets")
 
@@ -88,6 +89,7 @@ class Tickets:
         """A new key. It signs once every process knows it; what older ones have signed stays good."""
         async with self._postgres.transaction() as tx:
             await self._add_key(tx, known_after_s=KEY_KNOWN_AFTER_S)
+            await record(tx, AuditEntry(action="ticket_key.rotated", subject=("ticket_key", "new")))
         await self._read_keys()
 
     async def revoke_keys(self, show_id: int | None) -> int:
@@ -101,6 +103,8 @@ class Tickets:
             await self._add_key(tx, known_after_s=0)
             await tx.execute(Q.revoke_ticket_keys, show_id or 0)
             sent = await tx.fetch(Q.send_reissued, show_id or 0)
+            subject = ("show", show_id) if show_id is not None else ("ticket_key", "all")
+            await record(tx, AuditEntry(action="ticket_keys.revoked", subject=subject, show_id=show_id))
         await self._read_keys()
         return len(sent)
 
@@ -174,8 +178,11 @@ class Tickets:
             parse_ticket(row) for row in await self._postgres.fetch(Q.tickets_of_booking, show_id, number)
         ]
 
-    async def of_owner(self, account_id: int, email: str, *, before: int, limit: int) -> list[IssuedTicket]:
-        rows = await self._postgres.fetch(Q.tickets_of_owner, account_id, email, before, limit)
+    async def of_owner(
+        self, account_ids: Sequence[int], proved_email: str | None, *, before: int, limit: int
+    ) -> list[IssuedTicket]:
+        """Of the accounts of one person, and those offered to their proved address."""
+        rows = await self._postgres.fetch(Q.tickets_of_owner, account_ids, proved_email, before, limit)
         return [parse_ticket(row) for row in rows]
 
     async def bind_phone(self, tickets: Sequence[IssuedTicket], phone: str) -> None:
@@ -250,7 +257,14 @@ class Tickets:
         return EntryPolicy(Codes(row["codes"]), row["reentry"]) if row else EntryPolicy()
 
     async def set_door(self, show_id: int, door: EntryPolicy) -> None:
-        await self._postgres.execute(Q.set_door, show_id, door.codes, door.reentry)
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.door, show_id)
+            await tx.execute(Q.set_door, show_id, door.codes, door.reentry)
+            before = EntryPolicy(Codes(row["codes"]), row["reentry"]) if row else EntryPolicy()
+            if before != door:
+                old, new = asdict(before), asdict(door)
+                entry = AuditEntry(action="door.changed", subject=("show", show_id), show_id=show_id)
+                await record(tx, replace(entry, before=old, after=new))
 
     async def _read_keys(self) -> None:
         rows = await self._postgres.fetch(Q.ticket_keys)

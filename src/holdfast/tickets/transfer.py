@@ -1,12 +1,15 @@
 """Giving a ticket to another person: who may, and what happens to the ticket.
 
-    mine ──give──► theirs                       the address has an account: at once
-      ▲  └─give──► waiting for an address ──► theirs, as soon as an account is created with that address
-      └─take back──────┘
+    mine ──give──► waiting for an address ──accept──► theirs
+      ▲                   │
+      └────take back──────┘
 
-Every arrow raises the edition, so the previous code stops working: a giver cannot walk in with a picture of
-it, and a recipient has no code before the ticket is theirs. One transaction locks the ticket, checks it,
-raises the edition and writes the facts.
+A transfer is accepted by the link in the mail to its address, or by an account that has proved the address;
+never by signing up with it. The giver gets the same answer whether or not the address has an account.
+
+Giving and taking back raise the edition, so the previous code stops working: a giver cannot walk in with a
+picture of it, and a recipient has no code before the ticket is theirs. One transaction locks the ticket,
+checks it, raises the edition and writes the facts.
 """
 
 from collections.abc import Mapping
@@ -40,18 +43,18 @@ class TransferBody(Struct, forbid_unknown_fields=True, frozen=True):
 class TransferPage(Struct, frozen=True):
     ticket_id: str
     email: str
-    has_arrived: bool  # false: it waits for a sign-up with this address; until then you may take it back
+    has_arrived: bool  # false: it waits to be accepted; until then you may take it back
 
 
 @dataclass(frozen=True, slots=True)
 class Giver:
     account_id: int
-    email: str
+    email: str | None  # proved; None: none
 
 
 def check_giving(ticket: IssuedTicket | None, giver: Giver, email: str, *, is_over: bool) -> IssuedTicket:
     """The ticket, if the giver may give it to this address now."""
-    if ticket is None or not ticket.is_of(giver.account_id, giver.email):
+    if ticket is None or not ticket.is_of(giver.account_id):
         raise NoSuchTicket
     _refuse_unusable(ticket)
     if email == giver.email:
@@ -64,12 +67,26 @@ def check_giving(ticket: IssuedTicket | None, giver: Giver, email: str, *, is_ov
 
 
 def check_taking_back(ticket: IssuedTicket | None, giver: Giver, given_by: int | None) -> IssuedTicket:
-    """The ticket, if its recipient has not signed up and this account gave it away."""
+    """The ticket, if its recipient has not accepted it and this account gave it away."""
     if ticket is None or giver.account_id not in (ticket.booked_by, given_by):
         raise NoSuchTicket
     _refuse_unusable(ticket)
     if ticket.owner_email is None or given_by != giver.account_id:
         raise NothingToTakeBack
+    return ticket
+
+
+def check_accepting(
+    ticket: IssuedTicket | None, email: str | None, edition: int | None, *, is_over: bool
+) -> IssuedTicket:
+    """The ticket, if it waits for this address, in this edition (None: any)."""
+    if ticket is None or email is None or ticket.owner_email != email:
+        raise NoSuchTicket
+    if edition not in (None, ticket.edition):
+        raise NoSuchTicket
+    _refuse_unusable(ticket)
+    if is_over:
+        raise TransferTooLate
     return ticket
 
 
@@ -88,29 +105,47 @@ class Transfers:
         self._postgres = postgres
 
     async def give(self, show_id: int, serial: int, giver: Giver, email: str) -> IssuedTicket:
-        """To the present or future account with this address, in its normalised spelling."""
+        """To the owner of this address, in its normalised spelling."""
         async with self._postgres.transaction() as tx:
             is_over = await tx.fetchval(Q.show_is_over, show_id)
             ticket = check_giving(
                 await self._locked(tx, show_id, serial), giver, email, is_over=bool(is_over)
             )
-            to_id = await tx.fetchval(Q.account_at, email)
-            edition = await self._move(tx, ticket, giver, to_id, email)
-            body = {"serial": serial, "edition": edition, "from_id": giver.account_id, "to_id": to_id}
+            edition = await self._move(tx, ticket, giver, None, email)
+            body = {"serial": serial, "edition": edition, "from_id": giver.account_id, "to_id": None}
             for side in ("given", "got"):
                 await self._add_fact(tx, ticket, "ticket.transferred", body | {"side": side})
             return await self._again(tx, ticket)
 
     async def take_back(self, show_id: int, serial: int, giver: Giver) -> IssuedTicket:
-        """Tickets whose recipient has not signed up."""
+        """A ticket whose recipient has not accepted it."""
         async with self._postgres.transaction() as tx:
             found = await self._locked(tx, show_id, serial)
             given_by = await tx.fetchval(Q.last_giver, show_id, serial)
             ticket = check_taking_back(found, giver, given_by)
-            edition = await self._move(tx, ticket, giver, giver.account_id, giver.email, is_taken_back=True)
+            back_to = (giver.account_id, giver.email or "")
+            edition = await self._move(tx, ticket, giver, *back_to, is_taken_back=True)
             body = {"serial": serial, "edition": edition, "to_id": giver.account_id}
             await self._add_fact(tx, ticket, "ticket.taken_back", body)
             return await self._again(tx, ticket)
+
+    async def accept(
+        self,
+        tx: Transaction,
+        place: tuple[int, int],
+        *,
+        account_id: int,
+        email: str | None,
+        edition: int | None = None,
+    ) -> IssuedTicket:
+        """In the caller's transaction. `email` is proved. The new owner gets the ticket by mail, too."""
+        is_over = await tx.fetchval(Q.show_is_over, place[0])
+        found = await self._locked(tx, *place)
+        ticket = check_accepting(found, email, edition, is_over=bool(is_over))
+        await tx.execute(Q.accept, *place, account_id)
+        await tx.execute(Q.note_acceptance, *place, ticket.edition, account_id)
+        await self._add_fact(tx, ticket, "tickets.sent_again", {"account_id": account_id})
+        return await self._again(tx, ticket)
 
     async def _locked(self, tx: Transaction, show_id: int, serial: int) -> IssuedTicket | None:
         await tx.fetchval(Q.lock_ticket, show_id, serial)

@@ -3,9 +3,6 @@
 -- name: lock_ticket
 SELECT serial FROM ticket WHERE show_id = $1 AND serial = $2 FOR UPDATE;
 
--- name: account_at
-SELECT id FROM account_profile WHERE email = $1;
-
 -- name: show_is_over
 SELECT ends_at <= now() FROM show_detail WHERE show_id = $1;
 
@@ -23,6 +20,17 @@ SELECT CASE WHEN NOT taken_back THEN from_id END
       SET edition = edition + 1, owner_id = $3, owner_email = $4, phone = NULL, binding = binding + 1
     WHERE show_id = $1 AND serial = $2
 RETURNING edition;
+
+-- name: accept
+-- No code of this edition was shown to anyone, so the edition stays.
+UPDATE ticket
+   SET owner_id = $3, owner_email = NULL
+ WHERE show_id = $1 AND serial = $2;
+
+-- name: note_acceptance
+UPDATE ticket_transfer
+   SET to_id = $4
+ WHERE show_id = $1 AND serial = $2 AND edition = $3;
 
 -- name: note_transfer
 INSERT INTO ticket_transfer (show_id, serial, edition, from_id, to_id, email, taken_back)

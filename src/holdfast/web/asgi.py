@@ -31,8 +31,12 @@ from holdfast.web.card_number import (
     refuse_card_numbers,
 )
 from holdfast.web.guards import (
+    ORGANISATION_HEADER,
+    RATE_LIMIT,
     Deadlines,
     Guards,
+    KeyVerifier,
+    Memberships,
     RawHeaders,
     TokenVerifier,
     read_body,
@@ -41,7 +45,7 @@ from holdfast.web.guards import (
 )
 from holdfast.web.health import HEALTH_ROUTES, Readiness
 from holdfast.web.idempotency import IdempotencyKeys, KeyUse
-from holdfast.web.log import REQUEST_ID
+from holdfast.web.log import CURRENT_SCOPE
 from holdfast.web.problems import render_engine_down, render_internal_error, render_refusal
 from holdfast.web.reference import reference_routes
 from holdfast.web.responses import Answer, Cors
@@ -65,6 +69,10 @@ class Served(Protocol):
     def postgres(self) -> Postgres: ...
     @property
     def accounts(self) -> TokenVerifier: ...
+    @property
+    def organisations(self) -> Memberships: ...
+    @property
+    def api_keys(self) -> KeyVerifier: ...
 
 
 class Application:
@@ -117,7 +125,7 @@ class Application:
 
     def _use(self, app: Served) -> None:
         self._app = app
-        self._guards = Guards(app.accounts, app.config)
+        self._guards = Guards(app.accounts, app.organisations, app.api_keys, app.config)
         self._keys = IdempotencyKeys(app.postgres)
         self._cors = Cors(app.config.cors_origins)
         self._has_cors = self._cors.is_on
@@ -130,7 +138,6 @@ class Application:
         started = perf_counter()
         headers: dict[bytes, bytes] = dict(scope["headers"])
         request_id = self._request_id(headers.get(b"x-request-id"))
-        REQUEST_ID.set(request_id)
         routes, params = self._table.find(scope["path"]) or ({}, {})
         route = routes.get(scope["method"])
         scope["path_params"] = params
@@ -141,6 +148,7 @@ class Application:
             "application": self,
             "headers": headers,
         }
+        CURRENT_SCOPE.set(scope)
         try:
             if route is None:
                 response = self._not_routed(scope["method"], headers, routes)
@@ -174,6 +182,8 @@ class Application:
     ) -> Response:
         assert route.call is not None
         self._guards.check(scope, route, headers)
+        if route.by_membership:
+            await self._guards.check_membership(scope, route, headers)
         if route.peek is not None and (ready := route.peek(scope)) is not None:
             return ready
         request = Request(scope, receive)
@@ -194,8 +204,10 @@ class Application:
         """The call, once for this key. A refusal is a response like any other, and is stored."""
         assert route.call is not None
         call, scope, caller = route.call, request.scope, request.state.caller
-        who = f"account {caller.account_id}" if caller else f"address {(scope.get('client') or ('', 0))[0]}"
+        who = caller.label if caller else f"address {(scope.get('client') or ('', 0))[0]}"
         sent = b"%s?%s\n%s" % (scope["path"].encode(), scope["query_string"], await request.body())
+        if route.right is not None:  # the same request for another organisation is another request
+            sent += request.state.headers.get(ORGANISATION_HEADER, b"")
         use = KeyUse.of(key, caller=who, route=f"{route.method} {route.full_path}", sent=sent)
 
         async def attempt() -> Response:
@@ -218,6 +230,9 @@ class Application:
 
     def _extra_headers(self, scope: Scope) -> RawHeaders:
         extra: RawHeaders = [(b"x-request-id", scope["state"]["request_id"].encode())]
+        if (limit := RATE_LIMIT.get()) is not None:
+            RATE_LIMIT.set(None)  # a connection's next request may run in the same context
+            extra += limit
         if self._has_cors:
             extra += self._cors.headers(dict(scope["headers"]).get(b"origin"))
         return extra
@@ -284,4 +299,6 @@ def _who(scope: Scope) -> dict[str, str | int]:
     found: dict[str, str | int] = {"client": client[0]} if client else {}
     if (known := state["caller"] or state.get("session")) is not None:
         found["account_id"] = known.account_id
+        if state["caller"] is not None and known.key_id is not None:
+            found["key_id"] = known.key_id
     return found

@@ -6,6 +6,7 @@ so that no path matches the wrong route (`/tickets/worker.js`, `/tickets/{link}`
 
 import asyncio
 from collections.abc import Container, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
@@ -13,13 +14,23 @@ from time import monotonic
 from types import TracebackType
 from typing import Protocol
 
+import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from holdfast.config import Config
-from holdfast.errors import BodyTooLarge, NotAllowed, Refusal, TooManyRequests, WrongMediaType
-from holdfast.web.caller import Caller, allows
+from holdfast.errors import (
+    BodyTooLarge,
+    NotAllowed,
+    NotAMember,
+    Refusal,
+    TokenInvalid,
+    TooManyRequests,
+    WrongMediaType,
+)
+from holdfast.web.caller import KEY_PREFIX, Caller, Right, Role, allows
+from holdfast.web.caller import Scope as OrganiserScope
 from holdfast.web.routing import Route
 
 LOOKS_A_LIMIT = 8  # a request ends at most an eighth of its limit late
@@ -78,9 +89,9 @@ class Deadlines:
             self._look_later()
 
 
+log = structlog.get_logger(__name__)
+PROXY_WARNED_EVERY_S = 60
 REQUESTS_WINDOW_S = 1
-LOGINS_WINDOW_S = 60
-GUESTS_WINDOW_S = 60
 
 
 class Buckets:
@@ -111,8 +122,10 @@ class Buckets:
         self._full_at[key] = full_at + self._step_s
         return 0.0
 
-    def refill(self, key: str) -> None:
-        self._full_at.pop(key, None)
+    def give_back(self, key: str) -> None:
+        """One that was taken and is not to count."""
+        if key in self._full_at:
+            self._full_at[key] -= self._step_s
 
     def _make_room(self, now: float) -> None:
         """Forget the full ones; in a flood of addresses also the longest known quarter, who start afresh."""
@@ -154,6 +167,24 @@ def normalise_address(address: str) -> str:
     return str(IPv6Network((ip, 64), strict=False))
 
 
+_warned_at = -1e9  # of the log line below
+
+
+def note_untrusted_proxy(client: tuple[str, int], headers: Mapping[bytes, bytes]) -> None:
+    """Log that a proxy is not named in trusted_proxies: its clients have one address, and share its limits.
+
+    The server sets port 0 where it has believed an X-Forwarded-For.
+    """
+    global _warned_at
+    if b"x-forwarded-for" in headers and client[1] != 0 and monotonic() - _warned_at > PROXY_WARNED_EVERY_S:
+        _warned_at = monotonic()
+        log.warning(
+            "X-Forwarded-For of an address that is not trusted: its clients share all limits",
+            address=client[0],
+            fix="name your proxy in HOLDFAST_TRUSTED_PROXIES",
+        )
+
+
 def too_many(buckets: Buckets, policy: str, wait_s: float) -> TooManyRequests:
     return TooManyRequests(
         policy=policy,
@@ -173,6 +204,8 @@ def build_limit_headers(refusal: TooManyRequests) -> Mapping[str, str]:
 
 
 RawHeaders = list[tuple[bytes, bytes]]
+# What is left of the tightest limit that the request has used; the response carries it: rate_limits.py.
+RATE_LIMIT: ContextVar[RawHeaders | None] = ContextVar("rate_limit", default=None)
 
 
 class TokenVerifier(Protocol):
@@ -181,9 +214,39 @@ class TokenVerifier(Protocol):
     def verify(self, authorization: str | None) -> Caller: ...
 
 
+ORGANISATION_HEADER = b"holdfast-organisation"
+
+
+class Memberships(Protocol):
+    """Knows what an account may do in which organisation. The organisations store is one."""
+
+    async def find_scope(self, caller: Caller, right: Right, organisation: str | None) -> OrganiserScope:
+        """What the caller may do in this organisation, or in their only one; or a refusal."""
+
+    async def has_anywhere(self, account_id: int, right: Right) -> bool: ...
+
+    async def check_house(self, caller: Caller) -> None:
+        """Refuses an administrator without a second factor, where the house wants one."""
+
+
+class KeyVerifier(Protocol):
+    """Turns an API key into its organisation and rights there, or refuses."""
+
+    async def verify(self, key: str, address: str) -> tuple[Caller, OrganiserScope]: ...
+
+
+BEARER = b"bearer "
+KEY_BEGINS = KEY_PREFIX.encode()
+KEY_AT = slice(len(BEARER), len(BEARER) + len(KEY_PREFIX))
+
+
 class Guards:
-    def __init__(self, tokens: TokenVerifier, config: Config) -> None:
+    def __init__(
+        self, tokens: TokenVerifier, memberships: Memberships, keys: KeyVerifier, config: Config
+    ) -> None:
         self._tokens = tokens
+        self._memberships = memberships
+        self._keys = keys
         self._limiter = Limiter(
             requests_per_second_max=config.requests_per_second_max, addresses_max=config.addresses_max
         )
@@ -195,10 +258,58 @@ class Guards:
             raise refusal
         if route.role is not None:
             sent = headers.get(b"authorization")
+            if sent is not None and sent[KEY_AT] == KEY_BEGINS and sent[: len(BEARER)].lower() == BEARER:
+                refuse_key(route)
+                return
             caller = self._tokens.verify(None if sent is None else sent.decode("latin-1"))
-            if not allows(caller.role, route.role):
+            is_by_role = route.role is Role.ADMIN or not route.by_membership
+            if is_by_role and not allows(caller.role, route.role):
                 raise NotAllowed(needed=route.role)
             scope["state"]["caller"] = caller
+
+    async def check_membership(self, scope: Scope, route: Route, headers: dict[bytes, bytes]) -> None:
+        """For routes that are `by_membership`, after `check`; stores the scope of organisers' routes.
+
+        Devices at the door have tokens of their own role: a scan looks no membership up.
+        """
+        caller: Caller | None = scope["state"]["caller"]
+        if caller is None:
+            await self._check_key(scope, route, headers)
+        elif route.right is not None:
+            scope["state"]["scope"] = await self._memberships.find_scope(
+                caller, route.right, _named_organisation(scope, headers)
+            )
+        elif route.role is Role.ADMIN:
+            await self._memberships.check_house(caller)
+        elif not allows(caller.role, Role.GATE) and not await self._memberships.has_anywhere(
+            caller.account_id, Right.DOOR
+        ):
+            raise NotAllowed(needed=Role.GATE)
+
+    async def _check_key(self, scope: Scope, route: Route, headers: dict[bytes, bytes]) -> None:
+        """For a route with a right: `check` has refused keys on all others."""
+        assert route.right is not None
+        key, client = headers[b"authorization"][len(BEARER) :].decode("latin-1").strip(), scope.get("client")
+        caller, found = await self._keys.verify(key, client[0] if client is not None else "")
+        if _named_organisation(scope, headers) not in (None, str(found.organisation_id)):
+            raise NotAMember
+        found.require(route.right)
+        scope["state"]["caller"], scope["state"]["scope"] = caller, found
+
+
+def refuse_key(route: Route) -> None:
+    """API keys are for the routes of organisers; some of those are for people alone."""
+    if route.right is None:
+        raise TokenInvalid
+    if route.for_people:
+        raise NotAllowed(needed="a person")
+
+
+def _named_organisation(scope: Scope, headers: dict[bytes, bytes]) -> str | None:
+    named = scope["path_params"].get("organisation")
+    if named is None and (sent := headers.get(ORGANISATION_HEADER)) is not None:
+        named = sent.decode("latin-1")
+    return None if named is None else str(named)
 
 
 def refuse_unless_json(headers: dict[bytes, bytes]) -> None:
@@ -252,5 +363,6 @@ def serve_or_refuse(route: Route, only: Container[str]) -> Route:
         raise ServedElsewhere(served_as=role_name(route))
 
     # Not keyed: a stored refusal would be replayed by the process that does serve it.
-    bare = {"asgi": None, "body": None, "query": None, "role": None, "keyed": False, "takes_key": True}
-    return replace(route, call=served_elsewhere, **bare)  # type: ignore[arg-type]
+    none = dict.fromkeys(("asgi", "body", "query", "role", "right"))
+    elsewhere = replace(route, call=served_elsewhere, **none)  # type: ignore[arg-type]
+    return replace(elsewhere, keyed=False, takes_key=True)

@@ -39,6 +39,8 @@ DEAD_AFTER_S = 30.0  # three times the longest a request may take: who is slower
 PURGE_MAX = 1_000
 SALT_BYTES = 12
 
+REPLAYED = {"Idempotency-Replayed": "true"}  # a header: this is the response of the first request
+
 Call = Callable[[], Awaitable[Response]]
 
 

@@ -2,7 +2,7 @@
 
 On a terminal the lines are for people; everywhere else they are JSON, one object a line, for machines.
 What the libraries log (uvicorn, asyncio) goes the same way. Card numbers are taken out of every line, and so
-are links to tickets: a link is the ticket.
+are links to tickets and those in mails: a link is the ticket, or opens the account.
 """
 
 import logging
@@ -13,13 +13,14 @@ from typing import Any
 
 import msgspec
 import structlog
+from starlette.types import Scope
 
 from holdfast.web.card_number import find_long_number, without_card_numbers
 
-# Every request runs in a task of its own, so that setting it needs no resetting.
-REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+# The request that is being answered. Each runs in a task of its own, so that setting it needs no resetting.
+CURRENT_SCOPE: ContextVar[Scope | None] = ContextVar("current_scope", default=None)
 
-TICKET_LINK = re.compile(r"/tickets/[\w-]{40,}", re.ASCII)  # 48 characters; a ticket's id has 20
+SECRET_LINK = re.compile(r"/(tickets|link)/[\w-]{40,}", re.ASCII)  # 43 and more; a ticket's id has 20
 
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 
@@ -56,8 +57,8 @@ def set_up(*, level: str = "INFO") -> None:
 
 
 def with_request_id(_logger: Any, _method: str, line: Any) -> Any:
-    if request_id := REQUEST_ID.get():
-        line["request_id"] = request_id
+    if (scope := CURRENT_SCOPE.get()) is not None:
+        line["request_id"] = scope["state"]["request_id"]
     return line
 
 
@@ -83,4 +84,4 @@ def people_line(_logger: Any, _method: str, line: str) -> str:
 
 
 def without_ticket_links(line: str) -> str:
-    return TICKET_LINK.sub("/tickets/-", line)
+    return SECRET_LINK.sub(r"/\1/-", line)

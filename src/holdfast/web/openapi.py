@@ -1,10 +1,11 @@
-"""The OpenAPI 3.1 document, built from the table that serves the requests and the structs that check them.
+"""OpenAPI 3.1 documents, built from the table that serves the requests and the structs that check them.
 
-It is exact: it lists every status an operation can return, with the problem codes that status may carry, and
-no others. tests/journeys/test_schemathesis.py compares a running server with it.
+Each audience has one (web/audiences.py). They are exact: they list every status an operation can return, with
+the problem codes that status may carry, and no others. tests/journeys/test_schemathesis.py compares a running
+server with them.
 
-What several operations share is a component and appears once: schemas, path parameters, headers, and problem
-responses that list the same codes.
+What several operations of a document share is a component and appears once: schemas, parameters, headers, and
+problem responses that list the same codes. What all share is in the text at the top.
 """
 
 import inspect
@@ -16,56 +17,22 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import (
-    BadKey,
-    BodyTooLarge,
-    Busy,
-    Invalid,
-    KeyReused,
-    Malformed,
-    MethodNotAllowed,
-    NoSuchRoute,
-    NotAllowed,
-    NotSignedIn,
-    Refusal,
-    StillProcessing,
-    TimedOut,
-    TokenExpired,
-    TokenInvalid,
-    TooManyRequests,
-    WrongMediaType,
-)
-from holdfast.web.caller import Role
-from holdfast.web.card_number import CardNumber
+from holdfast.web.audiences import BY_ROLE, DOCUMENTS, WHOLE, About, Audience
 from holdfast.web.examples import Examples
-from holdfast.web.problems import ENGINE_DOWN, PROBLEM_JSON, Problem, ProblemPage, get_problem_page
-from holdfast.web.routing import API, BIGINT_MAX, Param, Route, params_of
+from holdfast.web.openapi_problems import (
+    RESPONSE_HEADERS,
+    ProblemResponses,
+    header_refs,
+    problems_by_status,
+)
+from holdfast.web.problems import Problem
+from holdfast.web.routing import API, BIGINT_MAX, Param, Route, names_organisation, params_of
 
 Json = dict[str, Any]
-Codes = tuple[ProblemPage, ...]  # the problems of one status of one operation, ordered by code
 
 SCHEMA_REF = "#/components/schemas/{name}"
 LEADING_ROUTE = re.compile(r"^[A-Z]+ /\S*: ")
 PATH_KIND = re.compile(r":int}")
-ABOUT = """\
-Browse events, hold seats, pay, get tickets. JSON in snake_case, times in RFC 3339 UTC, money in minor units.
-
-Every error is a problem+json (RFC 9457) with a stable `code`; its `type` links to a page that explains it.
-Send an `Idempotency-Key` with every POST: a retry with the same key acts once and gets the same response.
-PUT, PATCH and DELETE need none: repeated, they have the same effect.
-"""
-TAGS = {
-    "sale": "Hold seats, extend a hold, list and cancel bookings.",
-    "payments": "Pay a booking, follow the payment, get refund quotes and invoices.",
-    "tickets": "Tickets of a booking: codes, PDF, calendar entry, transfer to another person.",
-    "seat map": "Layout and live state of a show's seats.",
-    "catalogue": "Cities, venues, events and shows that are on sale.",
-    "search": "Search by words, place, date and price; suggestions while typing.",
-    "accounts": "Accounts: sign up, log in, refresh tokens, change password and language.",
-    "gate": "Check-in at the door, for scanners with a gate pass.",
-    "notifications": "E-mails and text messages to buyers.",
-    "admin": "For organisers: venues, layouts, events, shows, prices, blocks, gate passes, refunds, reports.",
-}
 STATUS_WORDS = {
     200: "OK",
     201: "Created",
@@ -77,53 +44,67 @@ HEADER_PARAMETERS: Json = {
     "Idempotency-Key": {
         "name": "Idempotency-Key",
         "in": "header",
-        "required": False,
         "description": "1 to 255 visible ASCII characters; new for each new request, the same for a retry.",
         # Without an example: the reference page would send it with every request, and keys must be new.
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[!-~]+$(?!\n)"},
     },
+    "Holdfast-Organisation": {
+        "name": "Holdfast-Organisation",
+        "in": "header",
+        "description": "The organisation that the request is for. Members of one organisation leave it out; "
+        "members of several need it. An admin who leaves it out sees the whole house.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": BIGINT_MAX},
+    },
     "If-None-Match": {
         "name": "If-None-Match",
         "in": "header",
-        "required": False,
         "description": "The ETag you have. If nothing changed, the response is 304 without a body.",
         "schema": {"type": "string"},
     },
 }
-RESPONSE_HEADERS: Json = {
-    "X-Request-Id": {
-        "description": "The id under which our logs have this request.",
-        "schema": {"type": "string"},
-    },
-    "Retry-After": {
-        "description": "Seconds to wait before the next attempt.",
-        "schema": {"type": "integer", "minimum": 1},
-    },
-}
 
 
-def document(routes: Iterable[Route]) -> Json:
+def documents(routes: Iterable[Route]) -> dict[Audience, Json]:
+    """One for each audience; every operation is in exactly one of them."""
+    documented = tuple(routes)
+    _check_names(documented)  # a program may use several documents
+    return {
+        audience: document([route for route in documented if audience_of(route) is audience], about)
+        for audience, about in DOCUMENTS.items()
+    }
+
+
+def audience_of(route: Route) -> Audience:
+    return route.audience or BY_ROLE[route.role]
+
+
+def document(routes: Iterable[Route], about: About = WHOLE) -> Json:
     documented = [route for route in routes if not route.bare]
-    names = [route.name for route in documented]
-    assert len(names) == len(set(names)), f"operation names must be unique: {sorted(names)}"
+    _check_names(documented)
     schemas, problems = Schemas(documented), ProblemResponses(documented)
+    queries = QueryParameters(documented, schemas)
     paths: dict[str, Json] = defaultdict(dict)
     for route in documented:
-        paths[PATH_KIND.sub("}", route.path)][route.method.lower()] = operation(route, schemas, problems)
+        found = operation(route, schemas, queries, problems)
+        paths[PATH_KIND.sub("}", route.path)][route.method.lower()] = found
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "Holdfast",
+            "title": about.title,
             "version": version("holdfast"),
-            "description": ABOUT,
+            "description": about.description,
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": API}],
-        "tags": tags(documented),
+        "tags": tags(documented, about),
         "paths": dict(paths),
         "components": {
             "schemas": schemas.components,
-            "parameters": {**path_parameters(documented), **HEADER_PARAMETERS},
+            "parameters": {
+                **path_parameters(documented),
+                **queries.components,
+                **header_parameters(documented),
+            },
             "headers": RESPONSE_HEADERS,
             "responses": problems.components,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
@@ -131,11 +112,17 @@ def document(routes: Iterable[Route]) -> Json:
     }
 
 
-def tags(routes: Iterable[Route]) -> list[Json]:
-    """In the order of `TAGS`, then any other tag."""
+def _check_names(routes: Iterable[Route]) -> None:
+    names = Counter(route.name for route in routes if not route.bare)
+    twice = sorted(name for name, uses in names.items() if uses > 1)
+    assert twice == [], f"operation names must be unique: {twice}"
+
+
+def tags(routes: Iterable[Route], about: About) -> list[Json]:
+    """In the order of the document's tags, then any other tag."""
     used = {route.tag for route in routes}
-    described = [{"name": tag, "description": text} for tag, text in TAGS.items() if tag in used]
-    return described + [{"name": tag} for tag in sorted(used - set(TAGS))]
+    described = [{"name": tag, "description": text} for tag, text in about.tags.items() if tag in used]
+    return described + [{"name": tag} for tag in sorted(used - set(about.tags))]
 
 
 class Schemas:
@@ -210,26 +197,38 @@ def _without_null(schema: Json) -> Json:
     return cleaned
 
 
-class ProblemResponses:
-    """Problem responses. A set of codes that several operations return under one status is a component."""
+class QueryParameters:
+    """Parameters in query strings. One that is the same in several operations is a component."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
-        sets = Counter(codes for route in routes for codes in problems_by_status(route).values())
-        self._shared = {codes: _component_name(codes) for codes, uses in sets.items() if uses > 1}
-        self.components = {name: problem_response(codes) for codes, name in self._shared.items()}
+    def __init__(self, routes: Iterable[Route], schemas: Schemas) -> None:
+        self._schemas = schemas
+        written = (msgspec.json.encode(one) for route in routes for one in self._all(route))
+        self._shared: dict[bytes, str] = {}
+        self.components: Json = {}
+        for text in (text for text, uses in Counter(written).items() if uses > 1):
+            one = msgspec.json.decode(text)
+            alike = sum(one["name"] == other["name"] for other in self.components.values())
+            self._shared[text] = f"query-{one['name']}{alike or ''}"
+            self.components[self._shared[text]] = one
 
-    def of(self, codes: Codes) -> Json:
-        if (name := self._shared.get(codes)) is not None:
-            return {"$ref": f"#/components/responses/{name}"}
-        return problem_response(codes)
+    def of(self, route: Route) -> list[Json]:
+        named = ((one, self._shared.get(msgspec.json.encode(one))) for one in self._all(route))
+        return [one if name is None else _parameter_ref(name) for one, name in named]
+
+    def _all(self, route: Route) -> list[Json]:
+        return [
+            _query_parameter(name, schema)
+            for name, schema in (self._schemas.query(route.query) if route.query else {}).items()
+        ]
 
 
-def _component_name(codes: Codes) -> str:
-    """BusyOrTimedOut"""
-    return "Or".join(page.code.title().replace("_", "") for page in codes)
+def _query_parameter(name: str, schema: Json) -> Json:
+    described = {"description": schema["description"]} if "description" in schema else {}
+    bare = {key: value for key, value in schema.items() if key != "description"}
+    return {"name": name, "in": "query", **described, "schema": bare}
 
 
-def operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> Json:
+def operation(route: Route, schemas: Schemas, queries: QueryParameters, problems: ProblemResponses) -> Json:
     summary, _, description = route.doc.partition("\n")
     summary = LEADING_ROUTE.sub("", summary).strip().rstrip(".")
     found: Json = {
@@ -237,29 +236,40 @@ def operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> Jso
         "tags": [route.tag],
         "summary": summary[:1].upper() + summary[1:],
         "description": description.strip(),
-        "parameters": parameters(route, schemas),
+        "parameters": parameters(route, queries),
         "responses": responses(route, schemas, problems),
         "security": [{"bearer": []}] if route.role else [],
     }
     if route.role:
         found["x-role"] = str(route.role)
+    if route.right:
+        found["x-right"] = str(route.right)
     if route.body is not None:
         content = {"schema": schemas.of(route.body), "example": schemas.example(route.body)}
         found["requestBody"] = {"required": True, "content": {"application/json": content}}
     return {name: value for name, value in found.items() if value or name == "security"}
 
 
-def parameters(route: Route, schemas: Schemas) -> list[Json]:
+def parameters(route: Route, queries: QueryParameters) -> list[Json]:
     found = [_parameter_ref(_parameter_name(param)) for param in params_of(route.path)]
-    if route.query is not None:
-        for name, schema in schemas.query(route.query).items():
-            described = {"description": schema.pop("description")} if "description" in schema else {}
-            found.append({"name": name, "in": "query", "required": False, **described, "schema": schema})
+    return found + queries.of(route) + [_parameter_ref(name) for name in headers_of(route)]
+
+
+def headers_of(route: Route) -> list[str]:
+    """The headers that a client may send."""
+    found = []
+    if route.right is not None and not names_organisation(route):
+        found.append("Holdfast-Organisation")
     if route.keyed or route.takes_key:
-        found.append(_parameter_ref("Idempotency-Key"))
+        found.append("Idempotency-Key")
     if 304 in route.answers:
-        found.append(_parameter_ref("If-None-Match"))
+        found.append("If-None-Match")
     return found
+
+
+def header_parameters(routes: Iterable[Route]) -> Json:
+    used = {name for route in routes for name in headers_of(route)}
+    return {name: one for name, one in HEADER_PARAMETERS.items() if name in used}
 
 
 def path_parameters(routes: Iterable[Route]) -> Json:
@@ -289,10 +299,12 @@ def _parameter_ref(name: str) -> Json:
 def responses(route: Route, schemas: Schemas, problems: ProblemResponses) -> Json:
     found: Json = {}
     for status, kind in route.answers.items():
-        response: Json = {"description": STATUS_WORDS.get(status, "Response"), **_headers("X-Request-Id")}
+        response: Json = {"description": STATUS_WORDS.get(status, "Response")}
         if kind is not None:
             schema = schemas.of(kind)
             response["content"] = {media: _content(media, schema) for media in route.media_types}
+        if status < 300 and (route.keyed or route.takes_key):
+            response["headers"] = header_refs("Idempotency-Replayed")
         found[str(status)] = response
     for status, codes in sorted(problems_by_status(route).items()):
         found[str(status)] = problems.of(codes)
@@ -304,51 +316,3 @@ def _content(media: str, schema: Json) -> Json:
     if media.endswith("json"):
         return {"schema": schema}
     return {"x-event-schema": schema} if media == "text/event-stream" else {}
-
-
-def problem_response(codes: Codes) -> Json:
-    """The enum beside the reference is for validators; generated clients see one Problem type everywhere."""
-    schema = {
-        "$ref": SCHEMA_REF.format(name=Problem.__name__),
-        "properties": {"code": {"enum": [page.code for page in codes]}},
-    }
-    lines = [f"- [`{page.code}`]({page.type}): {page.title}" for page in codes]
-    waits = ("Retry-After",) if codes[0].status in (429, 503) else ()
-    return {
-        "description": "\n".join(lines),
-        **_headers("X-Request-Id", *waits),
-        "content": {PROBLEM_JSON: {"schema": schema}},
-    }
-
-
-def _headers(*names: str) -> Json:
-    return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}}
-
-
-def problems_by_status(route: Route) -> dict[int, Codes]:
-    """Every problem this route can return: its own, and those that the dispatch around it adds."""
-    own: list[type[Refusal]] = [*route.refusals, *always_possible(route)]
-    pages = {get_problem_page(refusal) for refusal in own} | {ENGINE_DOWN}
-    by_status: dict[int, list[ProblemPage]] = defaultdict(list)
-    for page in sorted(pages, key=lambda page: page.code):
-        by_status[page.status].append(page)
-    return {status: tuple(found) for status, found in by_status.items()}
-
-
-def always_possible(route: Route) -> list[type[Refusal]]:
-    found: list[type[Refusal]] = [MethodNotAllowed, TooManyRequests, Busy, TimedOut]
-    if params_of(route.path):
-        found.append(NoSuchRoute)
-    if route.role:
-        found += [NotSignedIn, TokenExpired, TokenInvalid]
-        found += [NotAllowed] if route.role is not Role.FAN else []
-    if route.body:
-        found += [Malformed, Invalid, BodyTooLarge, WrongMediaType]
-        found += [] if route.long_numbers else [CardNumber]
-    elif route.method not in ("GET", "DELETE"):
-        found.append(BodyTooLarge)
-    if route.query:
-        found += [Invalid, CardNumber]
-    if route.keyed or route.takes_key:
-        found += [BadKey, KeyReused, StillProcessing]
-    return found

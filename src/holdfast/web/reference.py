@@ -1,15 +1,16 @@
-"""Pages for API users: the reference at /docs, and /problems with one page per problem code.
+"""Pages for API users: the reference at /docs, its OpenAPI documents, and /problems with one page per code.
 
 The reference is Swagger UI, from the files that the offapi package carries: no browser loads anything from
 another host. The policy of these pages allows our own files only. On the page of Swagger UI it also allows
 data: images, because the style sheet contains its icons as such.
 """
 
+import gzip
 import hashlib
 import html
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,12 +20,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.engines.aside import run_aside
 from holdfast.errors import NoSuchRoute
-from holdfast.web.openapi import document
+from holdfast.web.audiences import DOCUMENTS
+from holdfast.web.openapi import documents
 from holdfast.web.problems import ProblemPage
 from holdfast.web.problems import list_problem_pages as problem_pages
-from holdfast.web.responses import unchanged
-from holdfast.web.routing import API, Route, RouteTable
+from holdfast.web.responses import takes_packed, unchanged
+from holdfast.web.routing import Route, RouteTable
 
 STATIC = resources.files("holdfast.web") / "static"
 KINDS = {
@@ -63,10 +66,22 @@ class File:
     def __init__(self, content: bytes, media_type: str, policy: str = STRICT) -> None:
         self.etag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
         headers = {"ETag": self.etag, "Cache-Control": "no-cache", "Content-Security-Policy": policy, **SAFE}
+        headers["Vary"] = "Accept-Encoding"
         self._response = Response(content, 200, headers, media_type)
 
+    @cached_property
+    def _packed(self) -> Response:
+        packed = Response(gzip.compress(bytes(self._response.body), mtime=0))
+        packed.raw_headers += [
+            (b"content-encoding", b"gzip"),
+            *(pair for pair in self._response.raw_headers if pair[0] != b"content-length"),
+        ]
+        return packed
+
     def answer(self, request: Request) -> Response:
-        return unchanged(request, self.etag) or self._response
+        return unchanged(request, self.etag) or (
+            self._packed if takes_packed(request.scope) else self._response
+        )
 
 
 def _static() -> dict[str, File]:
@@ -131,12 +146,13 @@ def prose(text: str) -> str:
 
 
 class Pages:
-    """The pages of one application, rendered at start-up."""
+    """The pages of one application."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._static = _static()
         self._problems = _problem_files()
-        self._document = File(msgspec.json.encode(document(routes)), "application/json")
+        self._routes = routes
+        self._documents: dict[str, File] = {}  # rendered when one is wanted: a process starts sooner
 
     async def get_docs(self, request: Request) -> Response:
         return self._static["docs.html"].answer(request)
@@ -158,15 +174,25 @@ class Pages:
         return file.answer(request)
 
     async def get_openapi(self, request: Request) -> Response:
-        return self._document.answer(request)
+        if not self._documents:
+            self._documents = await run_aside(_document_files, self._routes)
+        return self._documents[request.scope["path"]].answer(request)
+
+
+def _document_files(routes: Iterable[Route]) -> dict[str, File]:
+    return {
+        DOCUMENTS[audience].path: File(msgspec.json.encode(document), "application/json")
+        for audience, document in documents(routes).items()
+    }
 
 
 def reference_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
     """The routes that describe `routes`."""
-    list_problem_pages, table = Pages(routes), RouteTable(tag="docs", bare=True)
-    table.get("/docs")(list_problem_pages.get_docs)
-    table.get("/docs/{file}")(list_problem_pages.get_docs_file)
-    table.get("/problems")(list_problem_pages.get_problems)
-    table.get("/problems/{code}")(list_problem_pages.get_problem)
-    table.get(f"{API}/openapi.json")(list_problem_pages.get_openapi)
+    pages, table = Pages(routes), RouteTable(tag="docs", bare=True)
+    table.get("/docs")(pages.get_docs)
+    table.get("/docs/{file}")(pages.get_docs_file)
+    table.get("/problems")(pages.get_problems)
+    table.get("/problems/{code}")(pages.get_problem)
+    for about in DOCUMENTS.values():
+        table.get(about.path)(pages.get_openapi)
     return table.all

@@ -220,7 +220,10 @@ def _refuse_unstorable(value: Any, path: str) -> None:
                 _refuse_unstorable(item, f"{path}.{name}" if path else name)
 
 
-ALLOWED_HEADERS = b"authorization, content-type, idempotency-key, if-none-match, last-event-id, x-request-id"
+ALLOWED_HEADERS = (
+    b"authorization, content-type, holdfast-organisation, idempotency-key, if-none-match, last-event-id, "
+    b"x-request-id"
+)
 EXPOSED_HEADERS = (
     b"etag, idempotency-replayed, location, ratelimit, ratelimit-policy, retry-after, x-request-id"
 )

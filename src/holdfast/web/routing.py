@@ -8,7 +8,7 @@
     ROUTES = routes.all
 
 A handler finds the application and the caller with `get_app(request)` and `get_caller(request)`.
-The same values serve the requests (web/asgi.py) and build the OpenAPI document (web/openapi.py), so the two
+The same values serve the requests (web/asgi.py) and build the OpenAPI documents (web/openapi.py), so the two
 cannot disagree.
 
 A path is a chain of segments. Each segment is one look-up in a dict; a fixed segment wins over an int, an int
@@ -25,7 +25,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
 from holdfast.errors import Refusal
-from holdfast.web.caller import Caller, Role
+from holdfast.web.audiences import Audience
+from holdfast.web.caller import Caller, Right, Role
+from holdfast.web.caller import Scope as OrganiserScope
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -58,6 +60,16 @@ def get_caller(request: Request) -> Caller:
     return caller
 
 
+def get_scope(request: Request) -> OrganiserScope:
+    """The organisation that the request speaks for. For routes with a right, and those of admins."""
+    found: OrganiserScope | None = request.scope["state"].get("scope")
+    if found is None:
+        caller = get_caller(request)
+        assert caller.role is Role.ADMIN, "a route without a right is for the whole house"
+        found = OrganiserScope(caller.account_id, is_admin=True)
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     method: str
@@ -71,6 +83,9 @@ class Route:
     answers: Mapping[int, Any] = field(default_factory=dict)  # status → type of the JSON; None: no body
     refusals: tuple[type[Refusal], ...] = ()
     role: Role | None = None  # None: anyone, and tokens are not looked at
+    right: Right | None = None  # of routes for organisers: what a member of the organisation needs
+    audience: Audience | None = None  # whose API document has it; None: that of its role
+    for_people: bool = False  # API keys are refused, whatever their rights
     # Every POST of the API honours the Idempotency-Key in one of these two ways.
     keyed: bool = False  # the response is stored under the key and replayed: web/idempotency.py
     takes_key: bool = False  # the call itself keeps the promise; only documented
@@ -81,12 +96,18 @@ class Route:
     bare: bool = False  # served at `path` itself; not part of the API document
 
     name: str = field(init=False)  # for logs and meters, and the operationId of the API document
+    by_membership: bool = field(init=False)  # decided by what the caller may do in an organisation
 
     def __post_init__(self) -> None:
         assert (self.call is None) != (self.asgi is None), f"{self.path}: either call or asgi"
         assert not (self.keyed and self.takes_key), f"{self.path}: one of the two keeps the promise"
         is_api_post = self.method == "POST" and not self.bare
         assert not is_api_post or self.keyed or self.takes_key, f"{self.path} ignores the Idempotency-Key"
+        is_for_organisers = self.role is Role.ORGANISER
+        assert is_for_organisers == (self.right is not None), f"{self.path}: organisers need a right"
+        by_membership = self.role in (Role.ORGANISER, Role.GATE, Role.ADMIN)
+        assert not (by_membership and self.asgi), f"{self.path}: a stream is not checked for membership"
+        object.__setattr__(self, "by_membership", by_membership)
         object.__setattr__(self, "name", str(getattr(self.call or self.asgi, "__name__", self.path)))
 
     @property
@@ -107,6 +128,9 @@ class TableOptions(TypedDict, total=False):
     answers: Mapping[int, Any]
     refusals: tuple[type[Refusal], ...]
     role: Role | None
+    right: Right | None
+    audience: Audience | None
+    for_people: bool
     keyed: bool
     takes_key: bool
     media_types: tuple[str, ...]
@@ -201,6 +225,11 @@ def _param(segment: str) -> Param | None:
     name, _, kind = segment[1:-1].partition(":")
     assert kind in ("", "int"), f"{segment}: a parameter is a text or an int"
     return Param(name, kind == "int")
+
+
+def names_organisation(route: Route) -> bool:
+    """In its path, so that no header is needed."""
+    return any(param.name == "organisation" for param in params_of(route.path))
 
 
 class Node:

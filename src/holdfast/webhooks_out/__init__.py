@@ -5,6 +5,8 @@ store.py      endpoints and deliveries in the ledger        client.py     the HT
 jobs.py       the consumer of facts and the jobs            api.py        /admin/webhook-endpoints
 """
 
+from holdfast.webhooks_out.delivery import DeliveriesQuery
+from holdfast.webhooks_out.endpoint import EndpointChange, NewEndpoint
 from holdfast.webhooks_out.store import OutgoingWebhooks
 
-__all__ = ["OutgoingWebhooks"]
+__all__ = ["DeliveriesQuery", "EndpointChange", "NewEndpoint", "OutgoingWebhooks"]

@@ -3,15 +3,16 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.web.caller import Role
+from holdfast.web.caller import Right, Role
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, get_app, get_scope
 from holdfast.webhooks_out.delivery import DeliveriesQuery, DeliveryList, DeliveryPage, Replayed, ReplaySince
 from holdfast.webhooks_out.endpoint import (
     CreatedEndpoint,
     EndpointChange,
     EndpointList,
     EndpointPage,
+    EndpointsQuery,
     NewEndpoint,
 )
 from holdfast.webhooks_out.errors import (
@@ -26,7 +27,7 @@ from holdfast.webhooks_out.store import OutgoingWebhooks
 NO_STORE = {"Cache-Control": "no-store"}
 ALL = "/admin/webhook-endpoints"
 ONE = ALL + "/{endpoint:int}"
-routes = RouteTable(tag="admin", role=Role.ORGANISER)
+routes = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.SETTINGS)
 
 
 @routes.post(ALL, body=NewEndpoint, answers={201: CreatedEndpoint}, refusals=(BadEndpointUrl, EndpointsMax))
@@ -37,14 +38,15 @@ async def create_webhook_endpoint(request: Request) -> Response:
     `webhook-id` is the fact's id, the same for all tries. Answer 2xx, or it is sent again.
     """
     new = read(NewEndpoint, await request.body())
-    page, secret = await _webhooks(request).add(get_caller(request).account_id, new)
+    page, secret = await _webhooks(request).add(get_scope(request).owner_id, new)
     return answer(201, CreatedEndpoint(page, secret), NO_STORE)
 
 
-@routes.get(ALL, answers={200: EndpointList})
+@routes.get(ALL, query=EndpointsQuery, answers={200: EndpointList})
 async def list_webhook_endpoints(request: Request) -> Response:
     """My webhook endpoints, newest first."""
-    return answer(200, EndpointList(await _webhooks(request).endpoints(_organiser_id(request))), NO_STORE)
+    wanted = query(EndpointsQuery, request)
+    return answer(200, await _webhooks(request).endpoints(_organiser_id(request), wanted), NO_STORE)
 
 
 @routes.get(ONE, answers={200: EndpointPage}, refusals=(NoSuchEndpoint,))
@@ -112,8 +114,7 @@ def _webhooks(request: Request) -> OutgoingWebhooks:
 
 
 def _organiser_id(request: Request) -> int | None:
-    caller = get_caller(request)
-    return None if caller.role is Role.ADMIN else caller.account_id
+    return get_scope(request).organiser_id
 
 
 def _which(request: Request) -> tuple[int, int | None]:

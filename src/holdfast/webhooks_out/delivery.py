@@ -13,7 +13,7 @@ after sending and before recording that, the delivery is sent again with the sam
 import hashlib
 import hmac
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from holdfast.bookings import reference
 from holdfast.engines.row_lease import Lease
 from holdfast.outbox import Fact, UnknownBody
 
@@ -31,6 +32,7 @@ PAUSES_S = (5, 30, 120, 600, 3600, 21_600, 43_200, 86_400)  # after each try tha
 LEASE_S = 120  # longer than any try takes
 RESPONSE_CHARS_MAX = 500  # stored characters of a response
 REASON_MAX = 300
+NAMED_SEATS = {"seats": "seat_labels", "given_back": "given_back_labels"}  # numbers in a body → their labels
 GONE = 410  # the endpoint wants no more deliveries
 
 
@@ -109,15 +111,24 @@ class Replayed(Struct, frozen=True):
     deliveries: int
 
 
-def build_payload(fact: Fact) -> bytes:
+def has_seats(fact: Fact) -> bool:
+    return bool(fact.show_id and getattr(fact.body, "seats", None))
+
+
+def build_payload(fact: Fact, labels: Sequence[str] = ()) -> bytes:
+    """The fact, with what people call its booking and its seats. `labels`: of all seats of the show."""
     body = fact.body.values if isinstance(fact.body, UnknownBody) else msgspec.to_builtins(fact.body)
     data = {
         "fact_id": fact.id,
         "version": fact.version,
         "show_id": fact.show_id or None,
         "booking_id": fact.booking_id,
+        "reference": reference(fact.show_id, fact.number) if fact.number is not None else None,
         **body,
     }
+    for numbers, names in NAMED_SEATS.items():
+        if labels and body.get(numbers):
+            data[names] = [labels[seat] for seat in body[numbers]]
     return msgspec.json.encode({"type": fact.kind, "timestamp": fact.at, "data": data})
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 ENDPOINTS_MAX = 20  # of one organiser
 KINDS_MAX = 60
+LISTED_MAX = 500  # by an administrator, of all organisers
+LAST_ID = 2**63 - 1
 # Without facts about cities and venues: many organisers share those, so they belong to none of them.
 DELIVERED_KINDS = tuple(kind for kind in KINDS if kind not in ("city.changed", "venue.changed"))
 
@@ -60,6 +62,12 @@ class CreatedEndpoint(Struct, frozen=True):
 
 class EndpointList(Struct, frozen=True):
     endpoints: list[EndpointPage]
+    next: int | None  # ask for `before` this to go on; null: that was all
+
+
+class EndpointsQuery(Struct, forbid_unknown_fields=True, frozen=True):
+    before: Annotated[int, Meta(ge=1, le=LAST_ID)] = LAST_ID  # `next` of the page before
+    size: Annotated[int, Meta(ge=1, le=LISTED_MAX)] = LISTED_MAX
 
 
 def validate_kinds(kinds: Sequence[str]) -> list[str]:

@@ -1,22 +1,30 @@
 -- Organisers' endpoints, and what is delivered to them.
 
 -- name: add_endpoint
--- As many as one may have: no row. Who adds two at once waits for the other: their account is locked first.
+-- As many as one may have: no row. Two that are added at once wait for each other: the organisation is
+-- locked first.
    INSERT INTO webhook_endpoint (organiser_id, url, kinds, active, secret)
    SELECT $1, $2, $3, $4, $5
     WHERE (SELECT count(*) FROM webhook_endpoint WHERE organiser_id = $1) < $6
 RETURNING *;
 
 -- name: lock_organiser
-SELECT id FROM account_profile WHERE id = $1 FOR NO KEY UPDATE;
+SELECT id FROM organisation_profile WHERE id = $1 FOR NO KEY UPDATE;
 
 -- name: endpoints
 -- Of an organiser, or of all (NULL); the newest first.
-SELECT * FROM webhook_endpoint WHERE $1::bigint IS NULL OR organiser_id = $1 ORDER BY id DESC LIMIT $2;
+SELECT *
+  FROM webhook_endpoint
+ WHERE ($1::bigint IS NULL OR organiser_id = $1) AND id < $2
+ ORDER BY id DESC
+ LIMIT $3;
 
 -- name: endpoint
 -- Another organiser's: no row.
 SELECT * FROM webhook_endpoint WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2);
+
+-- name: lock_endpoint
+SELECT * FROM webhook_endpoint WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2) FOR UPDATE;
 
 -- name: change_endpoint
 -- Another organiser's: no row. Switching an endpoint on resets its failures.
@@ -34,7 +42,7 @@ UPDATE webhook_delivery SET state = 'missed', due_at = NULL WHERE endpoint_id = 
 
 -- name: remove_endpoint
    DELETE FROM webhook_endpoint WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2)
-RETURNING id;
+RETURNING *;
 
 -- name: change_secret
 -- The previous secret also signs for $4 hours. An older one stops at once.

@@ -3,16 +3,20 @@
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import asdict
 
+from holdfast.catalogue import Catalogue, NoSuchShow
 from holdfast.config import Config
 from holdfast.engines.leases import LeaseQueue, LeaseTable
 from holdfast.engines.postgres import Postgres, Queries, Transaction
 from holdfast.engines.row_lease import pause_after
 from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, add_fact, consume_many
+from holdfast.web.audit_log import AuditEntry, record, record_change, record_new
 from holdfast.webhooks_out.delivery import (
     GONE,
     LEASE_S,
@@ -28,11 +32,14 @@ from holdfast.webhooks_out.delivery import (
     build_payload,
     delivery_page,
     format_secret,
+    has_seats,
 )
 from holdfast.webhooks_out.endpoint import (
     ENDPOINTS_MAX,
     EndpointChange,
+    EndpointList,
     EndpointPage,
+    EndpointsQuery,
     NewEndpoint,
     check_url,
     endpoint_page,
@@ -49,7 +56,6 @@ DELIVERIES = LeaseTable(
     shown="leased.fact_id",
 )
 GROUP = "webhooks"
-LISTED_MAX = 500
 
 FactSubject = tuple[
     str, int, int | None, int | None
@@ -57,8 +63,9 @@ FactSubject = tuple[
 
 
 class OutgoingWebhooks:
-    def __init__(self, postgres: Postgres, config: Config) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, config: Config) -> None:
         self._postgres = postgres
+        self._catalogue = catalogue
         self._config = config
         self._leases = LeaseQueue(postgres, DELIVERIES)
         self._lenient = bool(config.hook_lenient)
@@ -74,14 +81,18 @@ class OutgoingWebhooks:
             row = await tx.fetchrow(
                 Q.add_endpoint, organiser_id, new.url, kinds, new.active, secret, ENDPOINTS_MAX
             )
-        if row is None:
-            raise EndpointsMax(endpoints_max=ENDPOINTS_MAX)
-        return endpoint_page(row), format_secret(secret)
+            if row is None:
+                raise EndpointsMax(endpoints_max=ENDPOINTS_MAX)
+            page = endpoint_page(row)
+            await record_new(tx, _entry("webhook_endpoint.created", page), page)
+        return page, format_secret(secret)
 
-    async def endpoints(self, organiser_id: int | None) -> list[EndpointPage]:
-        return [
-            endpoint_page(row) for row in await self._postgres.fetch(Q.endpoints, organiser_id, LISTED_MAX)
-        ]
+    async def endpoints(self, organiser_id: int | None, wanted: EndpointsQuery | None = None) -> EndpointList:
+        """Newest first."""
+        page = wanted or EndpointsQuery()
+        rows = await self._postgres.fetch(Q.endpoints, organiser_id, page.before, page.size + 1)
+        found = [endpoint_page(row) for row in rows[: page.size]]
+        return EndpointList(found, found[-1].endpoint_id if len(rows) > page.size else None)
 
     async def endpoint(self, endpoint_id: int, organiser_id: int | None) -> EndpointPage:
         return _found(await self._postgres.fetchrow(Q.endpoint, endpoint_id, organiser_id))
@@ -95,21 +106,30 @@ class OutgoingWebhooks:
         kinds = None if change.kinds is UNSET else validate_kinds(change.kinds)
         active = None if change.active is UNSET else change.active
         async with self._postgres.transaction() as tx:
+            before = _found(await tx.fetchrow(Q.lock_endpoint, endpoint_id, organiser_id))
             row = await tx.fetchrow(Q.change_endpoint, endpoint_id, organiser_id, url, kinds, active)
             page = _found(row)
             if not page.active:
                 await tx.execute(Q.miss_queued, endpoint_id)
+            await record_change(tx, _entry("webhook_endpoint.changed", page), before, page)
         return page
 
     async def change_secret(self, endpoint_id: int, organiser_id: int | None) -> tuple[EndpointPage, str]:
         secret = secrets.token_bytes(SECRET_BYTES)
         overlap_h = float(self._config.hook_overlap_h)
-        row = await self._postgres.fetchrow(Q.change_secret, endpoint_id, organiser_id, secret, overlap_h)
-        return _found(row), format_secret(secret)
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.change_secret, endpoint_id, organiser_id, secret, overlap_h)
+            page = _found(row)
+            await record(tx, _entry("webhook_endpoint.secret_changed", page))
+        return page, format_secret(secret)
 
     async def remove(self, endpoint_id: int, organiser_id: int | None) -> None:
-        if await self._postgres.fetchval(Q.remove_endpoint, endpoint_id, organiser_id) is None:
-            raise NoSuchEndpoint
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.remove_endpoint, endpoint_id, organiser_id)
+            if row is None:
+                raise NoSuchEndpoint
+            page = endpoint_page(row)
+            await record(tx, replace(_entry("webhook_endpoint.deleted", page), before=asdict(page)))
 
     # ── deliveries ────────────────────────────────────────────────────────────────────
 
@@ -122,15 +142,23 @@ class OutgoingWebhooks:
         wanted = [(id, fact) for fact in facts for id in found.get(_about(fact), ())]
         if not wanted:
             return
+        payloads = {fact.id: build_payload(fact, await self._labels(fact)) for _, fact in wanted}
         async with self._postgres.transaction() as tx:
-            new = await consume_many(tx, GROUP, sorted({fact.id for _, fact in wanted}))
+            new = await consume_many(tx, GROUP, sorted(payloads))
             rows = [
-                (id, fact.id, fact.kind, fact.at, build_payload(fact))
-                for id, fact in wanted
-                if fact.id in new
+                (id, fact.id, fact.kind, fact.at, payloads[fact.id]) for id, fact in wanted if fact.id in new
             ]
             if rows:
                 await tx.execute(Q.add_deliveries, *map(list, zip(*rows, strict=True)))
+
+    async def _labels(self, fact: Fact) -> Sequence[str]:
+        """Of the seats of the fact's show; none if the fact has no seats."""
+        if not has_seats(fact):
+            return ()
+        try:
+            return (await self._catalogue.show_on_sale(fact.show_id)).layout.labels
+        except NoSuchShow:  # deleted since
+            return ()
 
     async def take_due(self, limit: int, each_max: int, *, is_failing: bool) -> list[DueDelivery]:
         """Leased for LEASE_S. Failing endpoints are taken separately, so that they never delay the others."""
@@ -183,9 +211,12 @@ class OutgoingWebhooks:
         return DeliveryList(pages, pages[-1].fact_id if len(rows) > subjects.size else None)
 
     async def replay(self, endpoint_id: int, organiser_id: int | None, fact_id: int) -> DeliveryPage:
-        await self._refuse_off(endpoint_id, organiser_id)
-        if not await self._leases.replay(Q.replay_one, endpoint_id, fact_id):
-            raise NoSuchDelivery
+        page = await self._refuse_off(endpoint_id, organiser_id)
+        async with self._postgres.transaction() as tx:
+            if not await self._leases.replay(Q.replay_one, endpoint_id, fact_id, tx=tx):
+                raise NoSuchDelivery
+            entry = _entry("webhook_endpoint.replayed", page)
+            await record(tx, replace(entry, after={"fact": fact_id}))
         rows = await self._postgres.fetch(Q.deliveries, endpoint_id, fact_id + 1, None, fact_id, 1)
         if not rows:
             raise NoSuchDelivery
@@ -194,8 +225,12 @@ class OutgoingWebhooks:
     async def replay_since(
         self, endpoint_id: int, organiser_id: int | None, since: datetime, *, failed_only: bool
     ) -> int:
-        await self._refuse_off(endpoint_id, organiser_id)
-        return len(await self._leases.replay(Q.replay_since, endpoint_id, since, failed_only))
+        page = await self._refuse_off(endpoint_id, organiser_id)
+        async with self._postgres.transaction() as tx:
+            count = len(await self._leases.replay(Q.replay_since, endpoint_id, since, failed_only, tx=tx))
+            after = {"since": since, "failed_only": failed_only, "deliveries": count}
+            await record(tx, replace(_entry("webhook_endpoint.replayed", page), after=after))
+        return count
 
     async def counts(self) -> dict[str, int]:
         return await self._leases.count()
@@ -203,9 +238,16 @@ class OutgoingWebhooks:
     async def forget(self, limit: int) -> int:
         return _count(await self._postgres.execute(Q.forget, float(self._config.hook_keep_d), limit))
 
-    async def _refuse_off(self, endpoint_id: int, organiser_id: int | None) -> None:
-        if not (await self.endpoint(endpoint_id, organiser_id)).active:
+    async def _refuse_off(self, endpoint_id: int, organiser_id: int | None) -> EndpointPage:
+        page = await self.endpoint(endpoint_id, organiser_id)
+        if not page.active:
             raise EndpointOff
+        return page
+
+
+def _entry(action: str, page: EndpointPage) -> AuditEntry:
+    subject = ("webhook_endpoint", page.endpoint_id)
+    return AuditEntry(action=action, subject=subject, name=page.url, organiser_id=page.organiser_id)
 
 
 def _found(row: Any) -> EndpointPage:

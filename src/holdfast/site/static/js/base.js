@@ -37,3 +37,12 @@ function addLocalTime(time) {
     time.after(Object.assign(document.createElement("span"), { className: "own-time", textContent: here }));
   }
 }
+
+// Pages that all readers share do not know who reads them: the name comes from a cookie that proves nothing.
+const who = document.querySelector("[data-who]");
+const name = document.cookie.match(/(?:^|; *)holdfast_name=([^;]+)/)?.[1];
+if (who && name) {
+  const text = decodeURIComponent(name);
+  who.querySelector(".who-name").textContent = text.trim().split(/\s+/)[0];
+  who.title = who.dataset.who.replace("#", text);
+}

@@ -6,7 +6,7 @@
 
 import { middle } from "./layout.js";
 import { mixed, textOn } from "./look.js";
-import { Seats, fitName } from "./seat-signs.js";
+import { Seats, fitName, roomOf } from "./seat-signs.js";
 
 const ROOM = 0.25; // of the width, painted beyond each edge: so far a finger sees no blank
 const DOTS_PX = 3.4; // between seats: from here on they are drawn one by one
@@ -167,14 +167,11 @@ export class CanvasPainter extends Seats {
     ink.lineWidth = (part === this.chosenPart ? 4 : 1.25) / drawn.scale;
     ink.strokeStyle = part === this.chosenPart ? look.ink : part.free && !look.isForced ? look.card : look.line;
     ink.stroke();
-    const name = l10n.partName(part), [x, y, thick] = middle(part.outline);
-    const wide = (part.box[2] - part.box[0]) * drawn.scale, high = thick * drawn.scale;
-    const room = { wide, high, area: part.area * drawn.scale ** 2 }, fit = fitName(name, room);
+    const room = roomOf(part, drawn.scale), fit = fitName(l10n.partName(part), room), [x, y] = middle(part.outline);
     if (!fit) return;
     const colour = look.isForced ? look.ink : !part.free ? look.soft : textOn(fill);
-    const isRoomy = wide > 74 && high > 46 && room.area > 5400;
-    this.write(name, x, y, { ...fit, colour, weight: 800, down: isRoomy ? -14 : 0 });
-    if (!isRoomy) return;
+    this.write(fit.text, x, y, { ...fit, colour, weight: 800, down: room.isRoomy ? -14 : 0 });
+    if (!room.isRoomy) return;
     const from = part.free ? l10n.t("from", { price: l10n.price(part.fromMinor) }) : l10n.t("none");
     this.write(from, x, y, { px: 11, colour, down: 2 });
     if (part.free) this.write(l10n.t("left", { count: part.free }), x, y, { px: 11, colour, down: 16 });

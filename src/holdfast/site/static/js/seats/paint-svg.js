@@ -1,9 +1,11 @@
 // A small hall as one drawing: an element a seat, styled by css/seats.css. Above 600 seats: paint-canvas.js.
 
 import { COMPANION, RESTRICTED, WHEELCHAIR, middle, numberOf } from "./layout.js";
+import { fitName, roomOf } from "./seat-signs.js";
 import { LETTERS } from "./states.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
+const LEFT_PX = 11;
 const UNIT = 20; // pixels of the drawing a metre: text smaller than a pixel is not drawn well
 
 function make(name, attributes = {}, text = "") {
@@ -48,12 +50,25 @@ export class SvgPainter {
 
   drawArea(part) {
     const group = make("g", { class: "hall-area", "data-part": part.index });
-    const [x, y] = middle(part.outline);
     const shape = make("polygon", { points: points(part.outline), fill: this.look.colours[part.category] });
-    const left = make("text", { x: x * UNIT, y: y * UNIT + 20 });
-    group.append(shape, make("text", { x: x * UNIT, y: y * UNIT - 2, class: "name" }, this.l10n.partName(part)), left);
+    const name = make("text", { class: "name" }), left = make("text");
+    group.append(shape, name, left);
     this.svg.append(group);
-    return { group, left };
+    return { group, name, left };
+  }
+
+  /** The name of an area as big as it fits at this scale; what is left of it where there is room beneath. */
+  writeArea(part, { name, left }, scale) {
+    const px = UNIT / scale, [x, y] = middle(part.outline).map((metres) => metres * UNIT);
+    const room = roomOf(part, scale), fit = fitName(this.l10n.partName(part), room);
+    const write = (element, size, down, turn = 0) => {
+      element.style.fontSize = `${size * px}px`;
+      element.setAttribute("transform", `translate(${x} ${y + down * px}) rotate(${turn})`);
+    };
+    name.textContent = fit?.text ?? "";
+    if (fit) write(name, fit.px, room.isRoomy ? -9 : 0, fit.isTurned ? -90 : 0);
+    left.style.display = room.isRoomy ? "" : "none";
+    write(left, LEFT_PX, 11);
   }
 
   drawRowName(run) {
@@ -138,6 +153,7 @@ export class SvgPainter {
     this.svg.setAttribute("viewBox", box.join(" "));
     this.svg.style.transform = "";
     this.svg.classList.toggle("far", view.scale * this.layout.pitch < 14);
+    for (const [part, drawing] of this.areas) this.writeArea(part, drawing, view.scale);
     this.drawn = { ...view };
   }
 

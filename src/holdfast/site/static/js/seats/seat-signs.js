@@ -1,11 +1,15 @@
 // Draws a single seat on a canvas: free, held, taken or selected, and its accessibility sign.
 // Everything is painted in metres; `scale` and `drawn.scale` say how many pixels that are.
 
-import { COMPANION, RESTRICTED, WHEELCHAIR, groups, numberOf } from "./layout.js";
+import { COMPANION, RESTRICTED, WHEELCHAIR, groups, middle, numberOf } from "./layout.js";
 import { Look } from "./look.js";
 
 const MARK_PX = 4.5; // half as wide as a mark of chosen seats at least is: smaller is not seen
-const NAME_PX = { least: 8, most: 15 };
+// By the height of a line: how wide a letter is, how much stays free at the ends, how high the letters are.
+const NAME = { letter: 0.62, ends: 0.4, high: 1.25, least: 8 };
+const NUMBER = { letter: 0.6, ends: 0.1, high: 1, least: 7 }; // no letter goes below the line
+const NAME_PX_MAX = 15;
+const ROOMY = { wide: 74, high: 46, area: 5400 };
 
 /**
  * Marks of chosen seats, in metres: {from, to, radius}, `from` and `to` being seats. A dot for each where they are far
@@ -19,15 +23,29 @@ export function marksOf(layout, seats, scale) {
   });
 }
 
-/** How a name is written into a part that has this room on the screen: {px, isTurned}; null: it does not fit. */
-export function fitName(name, { wide, high, area }) {
-  const letters = name.length * 0.62; // a letter is about as wide as that, of the height of its line
+/** How much room a part has for words at this scale, in pixels; roomy: for lines beneath its name. */
+export function roomOf(part, scale) {
+  const wide = (part.box[2] - part.box[0]) * scale, high = middle(part.outline)[2] * scale;
+  const area = part.area * scale ** 2;
+  return { wide, high, area, isRoomy: wide > ROOMY.wide && high > ROOMY.high && area > ROOMY.area };
+}
+
+/**
+ * How a name is written into a part that has this room on the screen: {text, px, isTurned}; null: it does not fit.
+ * A narrow strip among its neighbours has its number alone: "101" for N101.
+ */
+export function fitName(name, room) {
+  const number = /\d+$/.exec(name)?.[0];
+  return fitText(name, room, NAME) ?? (number ? fitText(number, room, NUMBER) : null);
+}
+
+function fitText(text, { wide, high, area }, { letter, ends, high: line, least }) {
   const share = Math.sqrt(Math.min(1, area / (wide * high))); // a slanted part has less room than its box
   const sizeIn = (along, across) =>
-    Math.min(NAME_PX.most, (along * share) / (letters + 0.4), across * share * 0.8);
-  const level = sizeIn(wide, high), turned = sizeIn(high, wide), isTurned = level < NAME_PX.least;
+    Math.min(NAME_PX_MAX, (along * share) / (text.length * letter + ends), (across * share) / line);
+  const level = sizeIn(wide, high), turned = sizeIn(high, wide), isTurned = level < least;
   const px = Math.floor(isTurned ? turned : level); // whole sizes: a canvas is slow with many fonts
-  return px >= NAME_PX.least ? { px, isTurned } : null;
+  return px >= least ? { text, px, isTurned } : null;
 }
 
 export class Seats {

@@ -316,7 +316,11 @@ async function sent(url, form) {
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     answer = await fetch(url, ask);
   }
-  return answer.json();
+  const found = await answer.json();
+  if (found.code !== "proof_needed" || form.has("proof")) return found;
+  const { solve } = await import("./proof.js");
+  form.set("proof", await solve(found));
+  return sent(url, form);
 }
 
 function newKey() {

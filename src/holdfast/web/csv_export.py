@@ -10,10 +10,6 @@ import io
 from collections.abc import Iterable, Sequence
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-COLUMNS = (
-    *("show_id", "reference", "seat", "category", "currency", "price_minor", "base_minor", "fee_minor"),
-    *("tax_minor", "sold_at", "returned_at"),
-)
 
 
 def escape_cell(value: object) -> str:

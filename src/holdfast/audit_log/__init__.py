@@ -1,0 +1,6 @@
+"""The audit log: what staff changed, in a chain of hashes per organisation and one for the house."""
+
+from holdfast.audit_log.entry import AuditFilter, AuditHead, AuditQuery
+from holdfast.audit_log.store import AuditLog
+
+__all__ = ["AuditFilter", "AuditHead", "AuditLog", "AuditQuery"]
