@@ -282,6 +282,9 @@ class TestAtTheKeyboard:
         ]
         verdicts = [await steward.types(line) for line in strange]
         good = await steward.types(b"\x02" + code.lower().encode() + b"\x03\r")
+        journal = steward.folder / "scans.jsonl"
+        # Read now: the next pack contains what was uploaded, and the gate then drops it from its journal.
+        first_letters = set(re.findall(rb'"scan_id":"(.)', journal.read_bytes()))
         if not has_network:
             await server.on()
 
@@ -290,10 +293,9 @@ class TestAtTheKeyboard:
         await until(lambda: self._is_inside(admin, show), within_s=20)
         assert await steward.ends() == 0
         assert not (steward.folder / "refused.jsonl").exists()
-        scans = (steward.folder / "scans.jsonl").read_bytes()
-        assert b'"is_uploaded":false' not in scans
+        assert b'"is_uploaded":false' not in journal.read_bytes()
         # Digits alone would be refused as a card number, one time in ten.
-        assert set(re.findall(rb'"scan_id":"(.)', scans)) == {b"s"}
+        assert first_letters == {b"s"}
 
     async def _is_inside(self, admin: Fan, show: int) -> bool:
         counted = (await admin.get(f"/admin/shows/{show}/door/counts")).json()
