@@ -7,6 +7,7 @@ import holdfast.audit_log.retention
 import holdfast.bookings.retention
 import holdfast.checkin.retention
 import holdfast.organisations.retention
+import holdfast.replay.retention
 import holdfast.reports.retention
 import holdfast.tickets.retention
 from holdfast.app import App, build_ledger_mark
@@ -45,6 +46,7 @@ RETENTION = (
     holdfast.tickets.retention,
     holdfast.checkin.retention,
     holdfast.reports.retention,
+    holdfast.replay.retention,
     holdfast.audit_log.retention,
 )
 
