@@ -105,6 +105,7 @@ class HoldService:
         self.bookings = bookings
         self._seatmap = seatmap
         self._config = config
+        self.wanted = WantedSeats()
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
         self._hold: Batcher[HoldRequest, HoldOutcome | Decision | StaleCatalogue] = Batcher(
             self._hold_many, **batches
@@ -119,7 +120,6 @@ class HoldService:
         )
         self._ledger_only = LedgerOnlyHolds(bookings, self._open, seatmap, at_once_max=config.ledger_only_max)
         self._updates = MapUpdates(bookings, claims, seatmap, **batches)
-        self.wanted = WantedSeats()
 
     @property
     def locked_shows(self) -> int:
