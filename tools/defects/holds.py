@@ -217,4 +217,13 @@ MUTANTS = (
             "",
         ),
     ),
+    undo(
+        "the plan of a stadium is computed on the event loop",
+        "tests/stores/test_rebuild_cost.py -k does_not_stop_the_process",
+        (
+            "src/holdfast/seatmap/store.py",
+            "        return await run_aside(build_plans, await self._catalogue.layout(layout_hash))\n",
+            "        return build_plans(await self._catalogue.layout(layout_hash))\n",
+        ),
+    ),
 )
