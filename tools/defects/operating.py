@@ -197,6 +197,15 @@ GROWING = (
         ),
     ),
     undo(
+        "the gauge of webhook deliveries reads all deliveries",
+        f"{GROWTH} -k 'test_a_job and webhooks'",
+        (
+            f"{ENGINES}/leases.sql",
+            "SELECT (SELECT count(*) FROM {table} WHERE due_at IS NOT NULL) AS queued,\n",
+            "SELECT (SELECT count(*) FROM {table} WHERE due_at::text IS NOT NULL) AS queued,\n",
+        ),
+    ),
+    undo(
         "the list of an organiser's refunds sorts all refunds",
         f"{GROWTH} -k test_a_list",
         (

@@ -105,9 +105,9 @@ MUTANTS = (
         "after calling a payment off, nothing charged is said twice",
         f"{CHECKOUT} -k resume_or_cancel",
         (
-            f"{TEMPLATES}/checkout/held.html",
-            '"checkout.still_held" if view.not_paid == "declined" else "checkout.still_held_called_off"',
-            '"checkout.still_held"',
+            f"{SITE}/locales/en/LC_MESSAGES/messages.po",
+            'msgid "checkout.not_called_off"\nmsgstr "Payment cancelled."\n',
+            'msgid "checkout.not_called_off"\nmsgstr "Payment cancelled. You haven\'t been charged."\n',
         ),
     ),
     undo(

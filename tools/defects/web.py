@@ -48,6 +48,15 @@ MUTANTS = (
         ("deploy/nginx.conf", '"uri":"$logged_uri"', '"uri":"$uri"'),
     ),
     undo(
+        "an organiser's address for replies may end with a line break",
+        "tests/rules/test_final_newlines.py",
+        (
+            "src/holdfast/notifications/notice.py",
+            r"(\.[A-Za-z0-9-]+)+)?$(?!\n)",
+            r"(\.[A-Za-z0-9-]+)+)?$",
+        ),
+    ),
+    undo(
         "a field of one line may end with a line break",
         "tests/rules/test_final_newlines.py",
         (
@@ -185,5 +194,37 @@ MUTANTS = (
         "the access log has neither address nor account",
         "tests/journeys/test_card_numbers.py -k log_contains",
         ("src/holdfast/web/asgi.py", "                **_who(scope),\n", ""),
+    ),
+    undo(
+        "the API document repeats every refusal",
+        "tests/rules/test_openapi.py -k 'size_is_limited or share_is_a_component'",
+        (
+            "src/holdfast/web/openapi_problems.py",
+            "in (codes for codes, uses in sets.items() if uses > 1):",
+            "in (codes for codes, uses in sets.items() if uses > 10_000):",
+        ),
+    ),
+    undo(
+        "a show with a price can be put on sale without a gateway",
+        "tests/journeys/test_no_gateway.py",
+        ("src/holdfast/payments/errors.py", "        raise GatewayMissing\n", "        return\n"),
+    ),
+    undo(
+        "a booking cannot be found by its reference",
+        "tests/journeys/test_attendees.py -k 'is_found'",
+        (
+            "src/holdfast/attendees/term.py",
+            "            for number in from_reference(show_id, self.text):\n",
+            "            for number in ():\n",
+        ),
+    ),
+    undo(
+        "the refusal of an import names the wrong types",
+        "tests/journeys/test_admin.py -k layouts_come_in",
+        (
+            "src/holdfast/organisers/api.py",
+            """        raise WrongMediaType(detail=f"Expected one of {', '.join(IMPORT_MEDIA_TYPES)}.")\n""",
+            "        raise WrongMediaType\n",
+        ),
     ),
 )
