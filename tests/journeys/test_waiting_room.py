@@ -246,7 +246,7 @@ class TestOrganisers:
         closed = await admin.send("POST", f"{path}/close")
         assert closed.json()["status"]["state"] == "closed"
         log = await app.postgres.fetch(
-            "SELECT action, after FROM audit_log WHERE subject_id = $1", str(show_id)
+            "SELECT action, after FROM audit_entry WHERE subject_id = $1", str(show_id)
         )
         assert {row["action"] for row in log} == {
             "queue.changed",
