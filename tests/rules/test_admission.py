@@ -1,4 +1,4 @@
-"""How many people are called, and what they are told about their wait (R27)."""
+"""How many people are called, and the waits that they are shown (R27)."""
 
 import pytest
 from hypothesis import given
@@ -47,7 +47,7 @@ class TestCountNext:
 
         assert count_next(room, rate, 1000) == expected
 
-    def test_sold_out_calls_nobody(self) -> None:
+    def test_sold_out_calls_no_person(self) -> None:
         room = Measured(inside=0, waiting=100, seats_left=0, since_call_s=60, ledger_ms=5)
 
         assert count_next(room, 600, 1000) == 0
@@ -67,7 +67,7 @@ class TestRate:
 
 
 class TestWaits:
-    def test_nobody_called_yet_means_no_estimate(self) -> None:
+    def test_before_the_first_call_there_is_no_estimate(self) -> None:
         assert estimate_wait(100, []) is None
         assert measure_rates(LogPoint(100.0, 0), [LogPoint(0.0, 0)]) == []
 

@@ -1,4 +1,4 @@
-"""The draw of a waiting room (R27): an order that nobody can choose, and everybody can check."""
+"""The draw of a waiting room (R27): an order that no party can choose, and everyone can check."""
 
 import math
 import re

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.waitingroom import Joiner, PlaceState, RoomState, verify_draw
-from holdfast.waitingroom.errors import NotYourTurn, QueueDrained, QueueNotOpen, TurnOver
+from holdfast.waitingroom.errors import NotYourTurn, QueueNotOpen, QueueSoldOut, TurnOver
 from tests.support import shows as cast
 from tests.support.waiting_room import Room, a_room
 
@@ -211,7 +211,7 @@ class TestAdmission:
 
 
 class TestSoldOut:
-    async def test_people_who_waited_are_told_and_keep_their_order(self, app: App, a_show: ShowMaker) -> None:
+    async def test_people_who_waited_keep_their_order(self, app: App, a_show: ShowMaker) -> None:
         show_id = await a_show(seats=2)
         room = await a_room(app, show_id, inside_max=1)
         await join(room, *range(1, 6))
@@ -226,5 +226,5 @@ class TestSoldOut:
         assert status is not None
         assert status.state is RoomState.DRAINED
         assert sorted(position for position in positions if position is not None) == [0, 1, 2, 3, 4]
-        with pytest.raises(QueueDrained):
+        with pytest.raises(QueueSoldOut):
             await join(room, 99)

@@ -1,4 +1,4 @@
-"""Engines away: the waiting room loses no place and lets nobody in who may not come in (R27, R36)."""
+"""Engines away: the waiting room loses no place and lets in only people with a pass (R27, R36)."""
 
 from collections.abc import AsyncIterator
 
@@ -35,16 +35,16 @@ async def test_without_redis_a_pass_is_still_needed_and_still_good(stage: Stage)
     app, owner = stage.app, an_owner()
     room = await a_room(app, await a_show(app, 20))
     admission = await come_in(room, owner)
-    asked = await a_request(app, room.show_id, owner, 4)
+    wanted = await a_request(app, room.show_id, owner, 4)
 
     with pytest.raises(NotAdmitted):
-        await app.holds.hold(asked)
-    held = await app.holds.hold(msgspec.structs.replace(asked, admission=admission))
+        await app.holds.hold(wanted)
+    held = await app.holds.hold(msgspec.structs.replace(wanted, admission=admission))
 
     assert held.state is BookingState.HELD
 
 
-async def test_without_the_ledger_nobody_comes_in(stage: Stage) -> None:
+async def test_without_the_ledger_no_person_comes_in(stage: Stage) -> None:
     """Neither with a pass nor without: a process that cannot read the list accepts it for three seconds."""
     app, owner = stage.app, an_owner()
     room = await a_room(app, await a_show(app, 20))

@@ -12,13 +12,13 @@ SELECT queue.show_id,
   FROM queue
  CROSS JOIN LATERAL (SELECT count(DISTINCT number)::int AS numbers, count(*)::int AS places,
                             coalesce(max(number), -1) AS last
-                       FROM queue_place
-                      WHERE queue_place.show_id = queue.show_id AND queue_place.opening = queue.opening) AS places
+                       FROM queue_place AS place
+                      WHERE place.show_id = queue.show_id AND place.opening = queue.opening) AS places
  WHERE places.places > 0
    AND (places.numbers <> places.places OR places.last + 1 <> queue.joined OR places.numbers <> queue.joined);
 
 -- name: people_called_in_order
--- Everyone was called at their position, and nobody was passed over whose place was live.
+-- Each position was called at most once, and none that is not served yet.
 SELECT turn.show_id, format('number %s was called at position %s, and %s are served',
                             turn.number, turn.position, queue.serving) AS what
   FROM queue_turn AS turn

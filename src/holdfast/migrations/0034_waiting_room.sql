@@ -43,9 +43,10 @@ CREATE TABLE queue (
         (state IN ('scheduled', 'open', 'admitting', 'overridden', 'drained', 'closed')),
     CONSTRAINT a_drawn_order_has_its_inputs CHECK
         (key IS NULL OR seed IS NOT NULL AND entrants IS NOT NULL),
-    CONSTRAINT nobody_is_called_before_joining CHECK (serving <= joined)
+    CONSTRAINT people_join_before_they_are_called CHECK (serving <= joined)
 ) WITH (fillfactor = 50);                                 -- updated by every batch of joins
-CREATE INDEX queues_at_work ON queue (show_id) WHERE state IN ('scheduled', 'open', 'admitting', 'overridden');
+CREATE INDEX queues_at_work ON queue (show_id)
+    WHERE state IN ('scheduled', 'open', 'admitting', 'overridden');
 
 -- A person's place: 32 bytes and two index entries, because there can be millions.
 -- owner: waitingroom
@@ -62,7 +63,7 @@ CREATE TABLE queue_place (
     CONSTRAINT an_earlier_place_has_ended CHECK (rejoined = 0 OR state <> 0)
 );
 
--- A person who was called, once or twice. A row takes one of the places inside from `called_at` to `freed_at`.
+-- A person who was called, once or twice. A row counts as one person inside from `called_at` to `freed_at`.
 -- owner: waitingroom
 CREATE TABLE queue_turn (
     show_id     bigint      NOT NULL,
@@ -93,7 +94,7 @@ CREATE TABLE queue_log (
     opening    int         NOT NULL,
     id         bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
     at         timestamptz NOT NULL DEFAULT now(),
-    kind       text        NOT NULL,                      -- opened, drawn, called, overridden, drained, closed
+    kind       text        NOT NULL,                      -- opened, drawn, called, or the new state
     joined     int         NOT NULL,
     serving    int         NOT NULL,
     inside     int         NOT NULL,

@@ -452,12 +452,12 @@ BEGIN
       FROM again;
     GET DIAGNOSTICS v_recalls = ROW_COUNT;
     WITH live AS (
-          SELECT asked.number, p_first + asked.ord::int - 1 AS position
-            FROM unnest(p_numbers) WITH ORDINALITY AS asked (number, ord)
+          SELECT given.number, p_first + given.ord::int - 1 AS position
+            FROM unnest(p_numbers) WITH ORDINALITY AS given (number, ord)
             JOIN queue_place AS place
               ON place.show_id = p_show AND place.opening = p_opening
-             AND place.number = asked.number AND place.state = 0
-        ORDER BY asked.ord
+             AND place.number = given.number AND place.state = 0
+        ORDER BY given.ord
            LIMIT p_max - v_recalls
     ), added AS (
         INSERT INTO queue_turn (show_id, opening, number, position, inside_max, ends_at)
@@ -1619,10 +1619,10 @@ BEGIN
            FOR UPDATE;
         CONTINUE WHEN v_queue.state IS NULL OR v_queue.state NOT IN ('open', 'admitting', 'overridden');
         SELECT array_agg(a.account_id ORDER BY a.first) INTO v_accounts
-          FROM (SELECT asked.account_id, min(asked.ord) AS first
-                  FROM unnest(p_show, p_account) WITH ORDINALITY AS asked (show_id, account_id, ord)
-                 WHERE asked.show_id = v_show
-                 GROUP BY asked.account_id) AS a;
+          FROM (SELECT given.account_id, min(given.ord) AS first
+                  FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
+                 WHERE given.show_id = v_show
+                 GROUP BY given.account_id) AS a;
         PERFORM adopt_places(v_show, v_queue.opening, v_accounts);
         SELECT array_agg(a.account_id ORDER BY a.ord) INTO v_new
           FROM unnest(v_accounts) WITH ORDINALITY AS a (account_id, ord)
@@ -1645,12 +1645,12 @@ BEGIN
              WHERE queue.show_id = v_show AND queue.opening = v_queue.opening;
         END IF;
         RETURN QUERY
-        SELECT asked.ord, v_queue.opening, place.number, place.number >= v_queue.joined
-          FROM unnest(p_show, p_account) WITH ORDINALITY AS asked (show_id, account_id, ord)
+        SELECT given.ord, v_queue.opening, place.number, place.number >= v_queue.joined
+          FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
           JOIN queue_place AS place
             ON place.show_id = v_show AND place.opening = v_queue.opening
-           AND place.account_id = asked.account_id AND place.rejoined = 0
-         WHERE asked.show_id = v_show;
+           AND place.account_id = given.account_id AND place.rejoined = 0
+         WHERE given.show_id = v_show;
     END LOOP;
 END $$;
 
@@ -3442,7 +3442,7 @@ CREATE TABLE queue (
     ended_at timestamp with time zone,
     CONSTRAINT a_drawn_order_has_its_inputs CHECK (((key IS NULL) OR ((seed IS NOT NULL) AND (entrants IS NOT NULL)))),
     CONSTRAINT known_room_states CHECK ((state = ANY (ARRAY['scheduled'::text, 'open'::text, 'admitting'::text, 'overridden'::text, 'drained'::text, 'closed'::text]))),
-    CONSTRAINT nobody_is_called_before_joining CHECK ((serving <= joined))
+    CONSTRAINT people_join_before_they_are_called CHECK ((serving <= joined))
 )
 WITH (fillfactor='50');
 

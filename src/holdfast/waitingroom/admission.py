@@ -2,7 +2,7 @@
 
     called next = the least of   what the rate allows since the last call
                                  the cap on people inside, minus those who are inside or called
-                                 twice the seats that are left, minus the same: nobody waits for nothing
+                                 twice the seats that are left, minus the same: more would come in vain
                                  the people who wait
 
 The rate follows the ledger: it is halved while the ledger answers slowly, and grows back by a tenth of its
@@ -38,7 +38,7 @@ def next_rate(rate: float, rate_max: float, measured: Measured, since_s: float =
 
 def count_next(measured: Measured, rate: float, inside_max: int) -> int:
     """How many people to call now."""
-    # A slow rate is not rounded down to nobody: time adds up until it is one person.
+    # A slow rate is not rounded down to 0: time adds up until it is one person.
     seconds = min(measured.since_call_s, max(BURST_S, 60 / rate)) if rate > 0 else 0.0
     by_rate = int(rate / 60 * seconds + 1e-9)
     by_cap = inside_max - measured.inside

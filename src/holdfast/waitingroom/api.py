@@ -12,8 +12,8 @@ from holdfast.waitingroom.errors import (
     NoPlace,
     NoQueue,
     NotYourTurn,
-    QueueDrained,
     QueueNotOpen,
+    QueueSoldOut,
     QueueTokenExpired,
     QueueTokenInvalid,
     QueueTokenKeyUnknown,
@@ -41,7 +41,7 @@ class RedeemBody(Struct, forbid_unknown_fields=True, frozen=True):
 @routes.post(
     PATH,
     answers={201: Place, 200: Place},
-    refusals=(QueueNotOpen, QueueDrained),
+    refusals=(QueueNotOpen, QueueSoldOut),
     role=Role.FAN,
     takes_key=True,
 )
@@ -61,7 +61,7 @@ async def join_queue(request: Request) -> Response:
 async def get_queue(request: Request) -> Response:
     """The waiting room, the same for everyone.
 
-    Your turn is near when `serving` comes near your `position`. Look again after `poll_after_s` seconds.
+    Your turn is near when `serving` is near your `position`. Look again after `poll_after_s` seconds.
     """
     show_id = request.path_params["show"]
 
@@ -103,7 +103,7 @@ async def leave_queue(request: Request) -> Response:
         NoPlace,
         NotYourTurn,
         TurnOver,
-        QueueDrained,
+        QueueSoldOut,
         QueueTokenInvalid,
         QueueTokenKeyUnknown,
         QueueTokenOfOtherAccount,

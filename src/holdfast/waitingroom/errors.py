@@ -15,7 +15,7 @@ class QueueNotOpen(Refusal):
     code, status, title = "queue_not_open", 409, "The waiting room is not open"
 
 
-class QueueDrained(Refusal):
+class QueueSoldOut(Refusal):
     """Everything was sold before your turn. Join the waitlist: tickets that come back are offered there."""
 
     code, status, title = "queue_drained", 409, "Sold out"

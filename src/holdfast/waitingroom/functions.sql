@@ -58,10 +58,10 @@ BEGIN
            FOR UPDATE;
         CONTINUE WHEN v_queue.state IS NULL OR v_queue.state NOT IN ('open', 'admitting', 'overridden');
         SELECT array_agg(a.account_id ORDER BY a.first) INTO v_accounts
-          FROM (SELECT asked.account_id, min(asked.ord) AS first
-                  FROM unnest(p_show, p_account) WITH ORDINALITY AS asked (show_id, account_id, ord)
-                 WHERE asked.show_id = v_show
-                 GROUP BY asked.account_id) AS a;
+          FROM (SELECT given.account_id, min(given.ord) AS first
+                  FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
+                 WHERE given.show_id = v_show
+                 GROUP BY given.account_id) AS a;
         PERFORM adopt_places(v_show, v_queue.opening, v_accounts);
         SELECT array_agg(a.account_id ORDER BY a.ord) INTO v_new
           FROM unnest(v_accounts) WITH ORDINALITY AS a (account_id, ord)
@@ -84,19 +84,20 @@ BEGIN
              WHERE queue.show_id = v_show AND queue.opening = v_queue.opening;
         END IF;
         RETURN QUERY
-        SELECT asked.ord, v_queue.opening, place.number, place.number >= v_queue.joined
-          FROM unnest(p_show, p_account) WITH ORDINALITY AS asked (show_id, account_id, ord)
+        SELECT given.ord, v_queue.opening, place.number, place.number >= v_queue.joined
+          FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
           JOIN queue_place AS place
             ON place.show_id = v_show AND place.opening = v_queue.opening
-           AND place.account_id = asked.account_id AND place.rejoined = 0
-         WHERE asked.show_id = v_show;
+           AND place.account_id = given.account_id AND place.rejoined = 0
+         WHERE given.show_id = v_show;
     END LOOP;
 END $$;
 
--- Ends visits early: `p_state` is why (1 left, 3 bought). Their places inside stay taken for p_grace_s longer,
--- until every process refuses the pass. A turn that was called and not redeemed has no pass: it ends at once.
-CREATE OR REPLACE FUNCTION end_visits(p_show bigint, p_opening int, p_numbers int[], p_state int, p_grace_s int)
-RETURNS void LANGUAGE sql AS $$
+-- Ends visits early: `p_state` is why (1 left, 3 bought). They count as inside for p_grace_s longer, until
+-- every process refuses the pass. A turn that was called and not redeemed has no pass: it ends at once.
+CREATE OR REPLACE FUNCTION end_visits(
+    p_show bigint, p_opening int, p_numbers int[], p_state int, p_grace_s int
+) RETURNS void LANGUAGE sql AS $$
     UPDATE queue_place SET state = p_state
      WHERE show_id = p_show AND opening = p_opening AND number = ANY (p_numbers) AND state = 0;
     UPDATE queue_turn
@@ -109,8 +110,8 @@ RETURNS void LANGUAGE sql AS $$
        AND state IN ('called', 'inside', 'missed');
 $$;
 
--- Ends turns and windows whose time is over. A first turn that was missed is called again later, when the queue
--- has moved on by as many people as may be inside; a second one ends the place. How many places came free.
+-- Ends turns and windows whose time is over. A first turn that was missed is called again later, when the
+-- queue has moved on by as many people as may be inside; a second one ends the place. How many ended.
 CREATE OR REPLACE FUNCTION end_due_turns(p_show bigint, p_opening int, p_recall_at int) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -164,12 +165,12 @@ BEGIN
       FROM again;
     GET DIAGNOSTICS v_recalls = ROW_COUNT;
     WITH live AS (
-          SELECT asked.number, p_first + asked.ord::int - 1 AS position
-            FROM unnest(p_numbers) WITH ORDINALITY AS asked (number, ord)
+          SELECT given.number, p_first + given.ord::int - 1 AS position
+            FROM unnest(p_numbers) WITH ORDINALITY AS given (number, ord)
             JOIN queue_place AS place
               ON place.show_id = p_show AND place.opening = p_opening
-             AND place.number = asked.number AND place.state = 0
-        ORDER BY asked.ord
+             AND place.number = given.number AND place.state = 0
+        ORDER BY given.ord
            LIMIT p_max - v_recalls
     ), added AS (
         INSERT INTO queue_turn (show_id, opening, number, position, inside_max, ends_at)

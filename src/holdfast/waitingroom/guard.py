@@ -167,7 +167,7 @@ class AdmissionGuard:
             return old
 
     async def _load(self, _: str) -> GuardedShows:
-        asked_at_s = self._monotonic()
+        began_s = self._monotonic()
         rows = await self._postgres.fetch(Q.guarded_rooms)
         now = await self._postgres.fetchval(Q.clock) if not rows else rows[0]["now"]
         if any(row["is_guarding"] for row in rows):
@@ -178,7 +178,7 @@ class AdmissionGuard:
             )
         names = ("opening", "is_guarding", "opens_above_holds_per_second")
         rooms = {row["show_id"]: GuardedRoom(**{name: row[name] for name in names}) for row in rows}
-        return GuardedShows(rooms, now, asked_at_s)
+        return GuardedShows(rooms, now, began_s)
 
     def _is_demand(self, show_id: int, room: GuardedRoom) -> bool:
         """Counts a hold; whether this process sees more of them in this second than the room allows."""

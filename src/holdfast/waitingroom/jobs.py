@@ -74,7 +74,7 @@ class RoomJobs:
             await log_step(tx, room["show_id"], room["opening"], "opened", seats_left=left)
 
     async def _draw_if_due(self, tx: Transaction, room: asyncpg.Record, left: int) -> None:
-        """The queue's row is locked: nobody joins between the count and the draw."""
+        """The queue's row is locked: no person joins between the count and the draw."""
         is_beacon_missing = bool(room["beacon"]) and room["beacon_value"] is None
         if room["draw_at"] > room["now"] or is_beacon_missing:
             return

@@ -1,14 +1,17 @@
 -- name: current_queue
--- No row: the show has no waiting room. `called_1m` and `called_5m`: where the queue was that long ago, for
+-- No row: the show has no waiting room. `serving_1m` and `serving_5m`: where the queue was that long ago, for
 -- the measured rate; NULL before that.
 SELECT queue.*, now() AS now,
        (SELECT count(*)::int FROM queue_turn AS turn
-         WHERE turn.show_id = queue.show_id AND turn.opening = queue.opening AND turn.freed_at IS NULL) AS inside,
+         WHERE turn.show_id = queue.show_id AND turn.opening = queue.opening
+           AND turn.freed_at IS NULL) AS inside,
        (SELECT log.serving FROM queue_log AS log
-         WHERE log.show_id = queue.show_id AND log.opening = queue.opening AND log.at <= now() - interval '60 s'
+         WHERE log.show_id = queue.show_id AND log.opening = queue.opening
+           AND log.at <= now() - interval '60 s'
          ORDER BY log.id DESC LIMIT 1) AS serving_1m,
        (SELECT log.serving FROM queue_log AS log
-         WHERE log.show_id = queue.show_id AND log.opening = queue.opening AND log.at <= now() - interval '5 min'
+         WHERE log.show_id = queue.show_id AND log.opening = queue.opening
+           AND log.at <= now() - interval '5 min'
          ORDER BY log.id DESC LIMIT 1) AS serving_5m,
        (SELECT log.seats_left FROM queue_log AS log
          WHERE log.show_id = queue.show_id AND log.opening = queue.opening
@@ -39,8 +42,8 @@ SELECT * FROM join_queues($1, $2);
 
 -- name: find_place
 -- The person's current place with their last turn. No row: none.
-SELECT place.number, place.state, place.joined_s, turn.call, turn.state AS turn_state, turn.ends_at, turn.redeemed_at,
-       turn.recall_at
+SELECT place.number, place.state, place.joined_s, turn.call, turn.state AS turn_state, turn.ends_at,
+       turn.redeemed_at, turn.recall_at
   FROM queue_place AS place
   LEFT JOIN LATERAL (SELECT * FROM queue_turn AS called
                       WHERE called.show_id = place.show_id AND called.opening = place.opening

@@ -22,7 +22,7 @@ from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres, Queries
 from holdfast.tickets import Tickets
 from holdfast.waitingroom.draw import DrawRecord
-from holdfast.waitingroom.errors import NoPlace, NoQueue, QueueDrained, QueueNotOpen
+from holdfast.waitingroom.errors import NoPlace, NoQueue, QueueNotOpen, QueueSoldOut
 from holdfast.waitingroom.guard import END_GRACE_S, AdmissionGuard
 from holdfast.waitingroom.opening import log_step, open_queue
 from holdfast.waitingroom.place import Admission, Joined, Joiner, Place, PlaceState
@@ -219,7 +219,7 @@ class WaitingRooms:
 
     def _refuse_unless_joinable(self, status: RoomStatus) -> None:
         if status.state is RoomState.DRAINED:
-            raise QueueDrained
+            raise QueueSoldOut
         if status.state not in JOINABLE:
             raise QueueNotOpen(opens_at=status.opens_at)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import Refusal
 from holdfast.waitingroom.draw import Permutation
-from holdfast.waitingroom.errors import NotYourTurn, QueueDrained, TurnOver
+from holdfast.waitingroom.errors import NotYourTurn, QueueSoldOut, TurnOver
 from holdfast.waitingroom.place import Place, PlaceState
 from holdfast.waitingroom.room import RoomState, RoomStatus
 from holdfast.waitingroom.waits import (
@@ -125,5 +125,5 @@ def refuse_turn(place: Place) -> Refusal:
         case PlaceState.IN_DRAW | PlaceState.WAITING:
             return NotYourTurn(ahead=place.ahead, retry_after_s=place.poll_after_s)
         case PlaceState.DRAINED:
-            return QueueDrained()
+            return QueueSoldOut()
     return TurnOver(state=place.state)

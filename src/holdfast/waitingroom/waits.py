@@ -37,7 +37,7 @@ def measure_rates(now: LogPoint, earlier: Sequence[LogPoint]) -> list[float]:
 
 
 def estimate_wait(ahead: int, rates: Sequence[float]) -> WaitRange | None:
-    """None: nobody was called yet, and any number would be made up."""
+    """None: no person was called yet, and any number would be made up."""
     if not rates:
         return None
     return WaitRange(int(ahead / (max(rates) * SLACK)), int(ahead / min(rates) * SLACK) + 1)
