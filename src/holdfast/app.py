@@ -64,6 +64,7 @@ from holdfast.search import SearchIndex, SearchSource, SearchStore
 from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
 from holdfast.tickets import Acceptance, Tickets, Transfers
+from holdfast.waitingroom import WaitingRooms
 from holdfast.web.caller import Scope
 from holdfast.web.puzzles import Puzzles
 from holdfast.web.response_cache import CacheablePage, RenderedPage, build_page_cache
@@ -106,6 +107,7 @@ class App:
     search_index: SearchIndex
     tickets: Tickets
     transfers: Transfers
+    waiting_rooms: WaitingRooms
     acceptance: Acceptance
     checkin: CheckInStore
     passes: Passes
@@ -230,6 +232,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         search_index=SearchIndex(postgres, SearchSource(postgres), seatmap),
         tickets=tickets,
         transfers=transfers,
+        waiting_rooms=WaitingRooms(postgres),
         acceptance=Acceptance(postgres, transfers, persons.mail_tokens, persons.sessions),
         checkin=CheckInStore(postgres, catalogue, tickets),
         passes=Passes(postgres, persons.accounts),
