@@ -9,6 +9,7 @@ import holdfast.checkin.retention
 import holdfast.organisations.retention
 import holdfast.reports.retention
 import holdfast.tickets.retention
+import holdfast.waitingroom.retention
 from holdfast.app import App, build_ledger_mark
 from holdfast.audit.oversold import PAUSE_S as OVERSOLD_PAUSE_S
 from holdfast.audit.oversold import OversoldGauge
@@ -33,6 +34,7 @@ from holdfast.refunds.jobs import RefundJobs
 from holdfast.reports.store import consumer as figure_consumer
 from holdfast.search.jobs import build_consumer as search_consumer
 from holdfast.search.jobs import list_jobs as search_jobs
+from holdfast.waitingroom.jobs import RoomJobs
 from holdfast.web.idempotency import purge_keys
 from holdfast.webhooks_out.jobs import DeliveryJobs
 from holdfast.webhooks_out.jobs import consumer as hook_consumer
@@ -46,6 +48,7 @@ RETENTION = (
     holdfast.checkin.retention,
     holdfast.reports.retention,
     holdfast.audit_log.retention,
+    holdfast.waitingroom.retention,
 )
 
 
@@ -97,6 +100,7 @@ def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
             (1.0, sale.rebuild_stale),
             (app.config.compare_pause_s, sale.compare),
             (1.0, BlockJobs(app.blocks).release),
+            (1.0, RoomJobs(app.postgres, app.bookings).step),
         ],
         "catalogue": [(1.0, PriceJobs(app.postgres, app.catalogue, app.config.price_pause_s).step)],
         "payments": [

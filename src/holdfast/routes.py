@@ -49,12 +49,15 @@ import holdfast.site.show_page
 import holdfast.site.sign_in_with
 import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
+import holdfast.waitingroom.admin_api
+import holdfast.waitingroom.api
 import holdfast.webhooks_out.api
 from holdfast.desk import build_desk_routes
 from holdfast.web.routing import Route
 
 SUBJECTS: tuple[Route, ...] = (
     *holdfast.holds.api.ROUTES,
+    *holdfast.waitingroom.api.ROUTES,
     *holdfast.bookings.api.ROUTES,
     *holdfast.payments.api.ROUTES,
     *holdfast.refunds.api.ROUTES,
@@ -68,6 +71,7 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.catalogue.api.ROUTES,
     *holdfast.search.api.ROUTES,
     *holdfast.organisers.blocks_api.ROUTES,
+    *holdfast.waitingroom.admin_api.ROUTES,
     *holdfast.checkin.passes_api.ROUTES,
     *holdfast.organisers.api.ROUTES,
     *holdfast.organisations.api.ROUTES,

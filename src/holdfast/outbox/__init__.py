@@ -7,7 +7,6 @@ publishes one calls `add_fact` in the transaction that makes it true.
 from holdfast.outbox.consumer import Consumer
 from holdfast.outbox.fact import (
     KINDS,
-    Body,
     BookingConfirmed,
     BookingExpired,
     BookingHeld,
@@ -30,9 +29,10 @@ from holdfast.outbox.fact import (
     TicketsSentAgain,
     TicketTakenBack,
     TicketTransferred,
-    UnknownBody,
     VenueChanged,
 )
+from holdfast.outbox.fact_body import Body, UnknownBody
+from holdfast.outbox.fact_queue import QueueClosed, QueueDrained, QueueDrawn, QueueOpened
 from holdfast.outbox.store import Outbox, add_fact, consume_many, consume_once
 from holdfast.outbox.wire import from_json, to_json
 
@@ -55,6 +55,10 @@ __all__ = [
     "PaymentDeclined",
     "PaymentDisputed",
     "PaymentLate",
+    "QueueClosed",
+    "QueueDrained",
+    "QueueDrawn",
+    "QueueOpened",
     "RefundByHand",
     "RefundDone",
     "RefundRequested",

@@ -1,5 +1,9 @@
-"""Waiting rooms: a queue with a verifiable draw before the seats of a show (R26)."""
+"""Waiting rooms: a queue with a verifiable draw before the seats of a show (R27)."""
 
+from holdfast.waitingroom.draw import DrawMismatch, DrawRecord, verify_draw
+from holdfast.waitingroom.editor import RoomEditor, RoomPage
+from holdfast.waitingroom.errors import REFUSED_PASSES, NotAdmitted
+from holdfast.waitingroom.guard import AdmissionGuard
 from holdfast.waitingroom.place import LIVE, Admission, Joined, Joiner, Place, PlaceState, WaitRange
 from holdfast.waitingroom.room import GUARDING, JOINABLE, RoomSettings, RoomState, RoomStatus
 from holdfast.waitingroom.store import WaitingRooms
@@ -8,14 +12,22 @@ __all__ = [
     "GUARDING",
     "JOINABLE",
     "LIVE",
+    "REFUSED_PASSES",
     "Admission",
+    "AdmissionGuard",
+    "DrawMismatch",
+    "DrawRecord",
     "Joined",
     "Joiner",
+    "NotAdmitted",
     "Place",
     "PlaceState",
+    "RoomEditor",
+    "RoomPage",
     "RoomSettings",
     "RoomState",
     "RoomStatus",
     "WaitRange",
     "WaitingRooms",
+    "verify_draw",
 ]

@@ -6,8 +6,8 @@
         │          │        └────────────┘
         └──────────┴────────┴──► CLOSED               holds need no admission any more
 
-A room that opens by itself because many people want seats has no draw: it begins in ADMITTING. While a room is
-OPEN or ADMITTING, seats are held only with an admission.
+A room that opens by itself because many people want seats has no draw: it begins in ADMITTING. While a room
+is OPEN or ADMITTING, seats are held only with an admission.
 """
 
 from datetime import datetime
