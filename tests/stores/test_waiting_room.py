@@ -9,6 +9,7 @@ import pytest
 from holdfast.app import App
 from holdfast.waitingroom import Joiner, PlaceState, RoomState, verify_draw
 from holdfast.waitingroom.errors import NotYourTurn, QueueDrained, QueueNotOpen, TurnOver
+from tests.support import shows as cast
 from tests.support.waiting_room import Room, a_room
 
 ShowMaker = Callable[..., Any]
@@ -42,9 +43,7 @@ async def people(room: Room, state: PlaceState, accounts: range) -> list[int]:
 
 class TestJoining:
     async def test_numbers_are_dense_and_joining_again_changes_nothing(self, either_app: App) -> None:
-        from tests.support.shows import a_show as make
-
-        room = await a_room(either_app, await make(either_app))
+        room = await a_room(either_app, await cast.a_show(either_app))
 
         numbers = await join_at_once(room, range(100, 400))
         again = await join_at_once(room, range(100, 400))

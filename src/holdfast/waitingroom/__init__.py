@@ -3,7 +3,7 @@
 from holdfast.waitingroom.draw import DrawMismatch, DrawRecord, verify_draw
 from holdfast.waitingroom.editor import RoomEditor, RoomPage
 from holdfast.waitingroom.errors import REFUSED_PASSES, NotAdmitted
-from holdfast.waitingroom.guard import AdmissionGuard
+from holdfast.waitingroom.guard import PASS_LIFE_MAX_S, PASSES_MAX, SEPARATOR, AdmissionGuard
 from holdfast.waitingroom.place import LIVE, Admission, Joined, Joiner, Place, PlaceState, WaitRange
 from holdfast.waitingroom.room import GUARDING, JOINABLE, RoomSettings, RoomState, RoomStatus
 from holdfast.waitingroom.store import WaitingRooms
@@ -12,7 +12,10 @@ __all__ = [
     "GUARDING",
     "JOINABLE",
     "LIVE",
+    "PASSES_MAX",
+    "PASS_LIFE_MAX_S",
     "REFUSED_PASSES",
+    "SEPARATOR",
     "Admission",
     "AdmissionGuard",
     "DrawMismatch",

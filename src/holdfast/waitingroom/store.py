@@ -70,9 +70,7 @@ class WaitingRooms:
         if joined is None:  # closed a moment ago
             self._refuse_unless_joinable((await self._renew(show_id)).status)
             raise QueueNotOpen
-        number, is_new = joined
-        if number >= view.status.joined:  # the status is older than this place
-            view = await self._renew(show_id)
+        _, is_new = joined
         place = await self._load_place(view, joiner.account_id)
         assert place is not None, "the place was just written"
         return Joined(place, is_new)
@@ -193,7 +191,12 @@ class WaitingRooms:
 
     async def _load_place(self, view: RoomView, account_id: int) -> Place | None:
         row = await self._find_row(view.status, account_id)
-        return None if row is None else await self._build_place(view, account_id, row)
+        if row is None:
+            return None
+        is_called_before_draw = row["turn_state"] is not None and view.status.entrants is None
+        if is_called_before_draw or row["number"] >= view.status.joined:  # the view is older than the place
+            view = await self._renew(view.status.show_id)
+        return await self._build_place(view, account_id, row)
 
     async def _find_row(self, status: RoomStatus, account_id: int) -> asyncpg.Record | None:
         """The current place. A guest's is adopted by the account that the guest has logged in to."""

@@ -1,9 +1,8 @@
 """Rooms and places as people see them, computed from rows of the ledger. No I/O."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from holdfast.errors import Refusal
 from holdfast.waitingroom.draw import Permutation
@@ -18,7 +17,9 @@ from holdfast.waitingroom.waits import (
     spread_polls_s,
 )
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from holdfast.engines.postgres import Row
+
 ENDED = {1: PlaceState.LEFT, 2: PlaceState.OUT, 3: PlaceState.DONE}  # queue_place.state
 OVER = {RoomState.DRAINED: PlaceState.DRAINED, RoomState.CLOSED: PlaceState.DONE}
 
@@ -42,7 +43,7 @@ class RoomView:
         return Permutation(self.key, entrants).position(number)
 
 
-def build_view(row: Row) -> RoomView:
+def build_view(row: "Row") -> RoomView:
     now, serving = row["now"], row["serving"]
     now_s = now.timestamp()
     begun_at = row["drawn_at"] or row["opened_at"] or now
@@ -73,7 +74,7 @@ def build_view(row: Row) -> RoomView:
     return RoomView(status, row["key"], row["opened_at"], rates)
 
 
-def build_place(view: RoomView, account_id: int, row: Row, token: str, now_s: float) -> Place:
+def build_place(view: RoomView, account_id: int, row: "Row", token: str, now_s: float) -> Place:
     status = view.status
     state = find_state(status, row, now_s)
     is_missed = row["turn_state"] == "missed"
@@ -99,7 +100,7 @@ def build_place(view: RoomView, account_id: int, row: Row, token: str, now_s: fl
     )
 
 
-def find_state(status: RoomStatus, row: Row, now_s: float) -> PlaceState:
+def find_state(status: RoomStatus, row: "Row", now_s: float) -> PlaceState:
     """What a place is now; the job may not have written yet that its time is over."""
     if row["state"] != 0:
         return ENDED[row["state"]]
