@@ -34,6 +34,7 @@ import holdfast.site.after_purchase
 import holdfast.site.begin
 import holdfast.site.booking_page
 import holdfast.site.browse
+import holdfast.site.draw_page
 import holdfast.site.forgotten
 import holdfast.site.held_forms
 import holdfast.site.legal
@@ -42,6 +43,7 @@ import holdfast.site.my_account
 import holdfast.site.my_bookings
 import holdfast.site.pages
 import holdfast.site.payment
+import holdfast.site.queue_page
 import holdfast.site.refund_page
 import holdfast.site.second_step
 import holdfast.site.security
@@ -95,6 +97,8 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.site.pages.ROUTES,
     *holdfast.site.browse.ROUTES,
     *holdfast.site.show_page.ROUTES,
+    *holdfast.site.queue_page.ROUTES,
+    *holdfast.site.draw_page.ROUTES,
     *holdfast.site.booking_page.ROUTES,
     *holdfast.site.payment.ROUTES,
     *holdfast.site.after_purchase.ROUTES,
