@@ -20,7 +20,6 @@ from tests.conftest import started
 from tests.support.nginx_front import Behind, fronted, raw
 from tests.support.shows import API, Fan, a_layout, problem
 from tests.support.wait import until
-from tests.support.waiting_room import a_room
 from tools.nginx import CONF
 
 PLENTY = {"browse": 100_000, "buy": 100_000, "sign_in": 100_000}
@@ -199,26 +198,6 @@ async def test_no_token_and_no_cookie_enters_the_shared_cache(
     assert answer.status_code == 200
     assert not {"authorization", "cookie", "origin", "x-forwarded-host"} & came.keys()
     assert (await nginx.get(path)).content == answer.content
-
-
-async def test_the_status_of_a_waiting_room_is_cached_and_joining_it_is_not(
-    nginx: httpx2.AsyncClient, behind: Behind, app: App, a_show: Any, alice: Fan, bob: Fan
-) -> None:
-    room = await a_room(app, await a_show())
-    path, own = f"{API}/shows/{room.show_id}/queue", {"Cookie": "holdfast=secret"}
-
-    joined = [await nginx.post(path, headers=fan.headers) for fan in (alice, bob, alice)]
-    anonymous = await nginx.post(path)
-    answers = await asyncio.gather(*(nginx.get(path, headers=alice.headers | own) for _ in range(50)))
-
-    assert [answer.status_code for answer in joined] == [201, 201, 200]
-    assert [answer.json()["account_id"] for answer in joined[:2]] == [alice.account_id, bob.account_id]
-    assert anonymous.status_code == 401
-    assert {answer.status_code for answer in answers} == {200}
-    assert behind.count(path) <= 2
-    assert not {"authorization", "cookie"} & behind.seen[-1].keys()
-    assert "max-age=1" in answers[0].headers["cache-control"]
-    assert behind.count(path, "POST") == 4
 
 
 async def test_a_page_is_cached_for_anonymous_clients_only(nginx: httpx2.AsyncClient, behind: Behind) -> None:

@@ -15,8 +15,7 @@ from holdfast.desk.show_page import load_show, load_timezone
 from holdfast.errors import Invalid, Refusal
 from holdfast.fields import ONE_LINE
 from holdfast.site.pages import get_localiser, read_form, redirect
-from holdfast.waitingroom import RoomEditor, RoomPage, RoomSettings, RoomState
-from holdfast.waitingroom.errors import NoQueue
+from holdfast.waitingroom import NoQueue, RoomEditor, RoomPage, RoomSettings, RoomState
 from holdfast.web.responses import invalid
 from holdfast.web.routing import get_app, get_scope
 

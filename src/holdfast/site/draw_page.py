@@ -9,10 +9,8 @@ from starlette.responses import Response
 
 from holdfast.errors import Invalid
 from holdfast.site.pages import render_page
-from holdfast.waitingroom import DrawMismatch, DrawRecord, verify_draw
-from holdfast.waitingroom.draw import Permutation
-from holdfast.waitingroom.errors import NoQueue
-from holdfast.web.responses import query
+from holdfast.waitingroom import DrawMismatch, DrawRecord, NoQueue, Permutation, verify_draw
+from holdfast.web.responses import query, site_of
 from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ async def get_draw_page(request: Request) -> Response:
         zone=row["timezone"],
         here=f"/shows/{show_id}/queue",
         record=record,
-        record_path=f"/api/v1/shows/{show_id}/queue/draw",
+        record_url=f"{site_of(request)}/api/v1/shows/{show_id}/queue/draw",
         matches=order is not None,
         checked=checked,
     )

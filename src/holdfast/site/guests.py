@@ -1,4 +1,4 @@
-"""A visitor without an account gets one without a password: nobody signs up to hold seats or to queue."""
+"""A visitor without an account gets one without a password: no sign-up to hold seats or to queue."""
 
 from collections.abc import Sequence
 

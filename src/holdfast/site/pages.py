@@ -43,7 +43,7 @@ from holdfast.site.templates_env import (
     localiser_for,
     static_files,
 )
-from holdfast.waitingroom.guard import PASS_LIFE_MAX_S, PASSES_MAX, SEPARATOR
+from holdfast.waitingroom import PASS_LIFE_MAX_S, PASSES_MAX, SEPARATOR
 from holdfast.web.card_number import CardNumber, has_card_number
 from holdfast.web.response_cache import CacheablePage, fresh_or_stale
 from holdfast.web.responses import HTML, Answer, invalid, takes_packed, unchanged

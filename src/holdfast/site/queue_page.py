@@ -28,7 +28,7 @@ from holdfast.site.pages import (
     set_admission_header,
     wants_json,
 )
-from holdfast.site.queue_view import QueuePhase, QueueView, say
+from holdfast.site.queue_view import QueuePhase, QueueView, describe_place
 from holdfast.waitingroom import Joiner, Place
 from holdfast.web.problems import render_refusal
 from holdfast.web.puzzles import ProofNeeded
@@ -141,7 +141,7 @@ async def _render(request: Request, session: Session | None, problem: FormProble
         row=row,
         zone=row["timezone"],
         here=f"/shows/{show_id}/queue",
-        say=say(view, l10n),
+        texts=describe_place(view, l10n),
         script=view.script(l10n),
         problem=problem,
         has_left=bool(query(QueueQuery, request).left) and not view.has_place,

@@ -138,20 +138,20 @@ class QueueView:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PlaceTexts:
     """Figures of a place, in words."""
 
     ahead: str
     wait: str
 
 
-def say(view: QueueView, l10n: Localiser) -> Said:
+def describe_place(view: QueueView, l10n: Localiser) -> PlaceTexts:
     wait = view.mine.wait if view.mine is not None else None
     ahead = l10n.t("queue.live_ahead", count=view.ahead) if view.ahead else l10n.t("queue.live_next")
-    return Said(ahead, say_wait(wait, l10n))
+    return PlaceTexts(ahead, format_wait(wait, l10n))
 
 
-def say_wait(wait: WaitRange | None, l10n: Localiser) -> str:
+def format_wait(wait: WaitRange | None, l10n: Localiser) -> str:
     """About 12–18 minutes: rounded outwards, so that words never promise more than the estimate."""
     if wait is None:
         return l10n.t("queue.live_wait_unknown")

@@ -4,12 +4,15 @@
 
 import { Localiser } from "./seats/localiser.js";
 
-const ANNOUNCE_MS = 45_000; // a screen reader is told the place at most this often
+const ANNOUNCE_MS = 45_000; // the place is announced at most this often
 const WAIT_S_MIN = 2, TENTH = 10; // people poll ten times during their wait, or as often as the status says
 const RELOADS_PER_S = 1000; // everybody sees the draw at once: loading the page is spread
 const SPREAD_S_MAX = 60;
 const ASK_MS = 3000; // between looks at one's own place, when it should be one's turn
 const AGAIN_MS = 10_000;
+const BESIDE_STREAM_MS = 15_000; // a stream may have ended without a word
+const RELOAD_MS = 500; // the page may come from a process that has not seen the change yet
+const VIBRATE_MS = 200;
 const HOUR_S = 3600, MINUTE_S = 60;
 
 const byId = (id) => document.getElementById(id);
@@ -19,7 +22,7 @@ const title = document.title;
 const isQueued = data.position !== null && data.phase === "waiting";
 
 let status = { serving: data.serving, per_minute: data.perMinute, poll_after_s: data.pollAfterS, state: data.state };
-let source = null, timer = null, isLeaving = false;
+let source = null, timer = null, isLeaving = false, isAsking = false;
 let announcedAt = performance.now(), announced = "";
 
 // Figures
@@ -96,6 +99,7 @@ async function poll() {
 
 /** Sooner near the front; never all at once. */
 function pauseMs() {
+  if (source?.readyState === EventSource.OPEN) return BESIDE_STREAM_MS;
   const range = isQueued ? waitRange() : null;
   const soon = range ? Math.max(WAIT_S_MIN, range[0] / TENTH) : Infinity;
   return Math.min(status.poll_after_s, soon) * 1000 * (0.8 + 0.4 * Math.random());
@@ -119,35 +123,37 @@ function reloadSoon({ joined = 0 }) {
   if (isLeaving) return;
   isLeaving = true;
   const spreadS = Math.min(SPREAD_S_MAX, joined / RELOADS_PER_S);
-  setTimeout(() => location.replace(location.pathname), Math.random() * spreadS * 1000);
+  setTimeout(() => location.replace(location.pathname), RELOAD_MS + Math.random() * spreadS * 1000);
 }
 
 /** Whether it is our turn: others may have been called instead while there was no room inside. */
 async function askOwn() {
+  if (isAsking || isLeaving) return;
+  isAsking = true;
+  setTimeout(() => {
+    isAsking = false;
+    plan(0);
+  }, ASK_MS);
   const answer = await fetch(location.pathname, { headers: { Accept: "application/json" }, cache: "no-store" });
   if (!answer.ok) return;
   const own = await answer.json();
   if (own.phase !== data.phase || own.position !== data.position) {
     if (own.phase === "turn") tellTurn();
     reloadSoon({});
-  } else {
-    setTimeout(() => plan(0), ASK_MS);
   }
 }
 
 function tellTurn() {
   document.title = `${l10n.t("title_turn")} · ${title}`;
   announce(l10n.t("turn"));
-  navigator.vibrate?.(200);
+  if (navigator.userActivation?.hasBeenActive) navigator.vibrate?.(VIBRATE_MS);
 }
 
 /** Near the front every change is sent; the others would take connections from them. */
 function listen() {
   if (source || !globalThis.EventSource) return;
   source = new EventSource(data.stream);
-  const heard = (event) => follow(JSON.parse(event.data));
-  source.addEventListener("status", heard);
-  source.addEventListener("message", heard);
+  source.addEventListener("queue", (event) => follow(JSON.parse(event.data)).catch(() => {}));
   source.addEventListener("error", () => {
     if (source?.readyState === EventSource.CLOSED) source = null; // refused: polling goes on
   });
