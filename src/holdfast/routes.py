@@ -49,12 +49,14 @@ import holdfast.site.show_page
 import holdfast.site.sign_in_with
 import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
+import holdfast.waitlist.api
 import holdfast.webhooks_out.api
 from holdfast.desk import build_desk_routes
 from holdfast.web.routing import Route
 
 SUBJECTS: tuple[Route, ...] = (
     *holdfast.holds.api.ROUTES,
+    *holdfast.waitlist.api.ROUTES,
     *holdfast.bookings.api.ROUTES,
     *holdfast.payments.api.ROUTES,
     *holdfast.refunds.api.ROUTES,
