@@ -54,6 +54,7 @@ import holdfast.tickets.mobile_page_api
 import holdfast.waitingroom.admin_api
 import holdfast.waitingroom.api
 import holdfast.waitingroom.stream_api
+import holdfast.waitlist.api
 import holdfast.webhooks_out.api
 from holdfast.desk import build_desk_routes
 from holdfast.web.routing import Route
@@ -62,6 +63,7 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.holds.api.ROUTES,
     *holdfast.waitingroom.api.ROUTES,
     *holdfast.waitingroom.stream_api.ROUTES,
+    *holdfast.waitlist.api.ROUTES,
     *holdfast.bookings.api.ROUTES,
     *holdfast.payments.api.ROUTES,
     *holdfast.refunds.api.ROUTES,
