@@ -65,6 +65,7 @@ from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
 from holdfast.tickets import Acceptance, Tickets, Transfers
 from holdfast.waitingroom import RoomEditor, WaitingRooms
+from holdfast.waitlist import Waitlists
 from holdfast.web.caller import Scope
 from holdfast.web.puzzles import Puzzles
 from holdfast.web.response_cache import CacheablePage, RenderedPage, build_page_cache
@@ -94,6 +95,7 @@ class App:
     seatmap: SeatMap
     live: LiveMaps
     holds: HoldService
+    waitlists: Waitlists
     puzzles: Puzzles
     payments: PaymentStore
     saga_runner: SagaRunner
@@ -223,6 +225,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         seatmap=seatmap,
         live=LiveMaps(seatmap, config),
         holds=holds,
+        waitlists=Waitlists(postgres, catalogue, seatmap, holds, config),
         puzzles=Puzzles(redis, config),
         payments=payments,
         saga_runner=saga_runner,

@@ -175,7 +175,7 @@ class HoldService:
         left_ms = await self.bookings.extension_ms(booking, ttl_s=ttl_s, life_max_s=life_max_s)
         if left_ms is None:
             raise HoldGone(state=booking.state)
-        if left_ms < 1000:
+        if left_ms < 1000 or booking.is_offer:  # other parties wait for the seats of an offer
             raise ExtensionCap(expires_at=booking.expires_at)
         claim_ms = left_ms + self._config.claim_grace_ms
         # Claim first, then row: in the other order a crash in between leaves a row whose claim ends early,
@@ -250,18 +250,18 @@ class HoldService:
             # Release only if there is certainly no row. If the commit may have happened, or an earlier try
             # made the claim, a release would free seats that are sold: the comparison job decides instead.
             if not outcome.unknown and not opening.is_repeat:
-                await self.update_map(show_id, Settlement("release", opening.claim))
+                await self.update_map(show_id, Settlement("drop", opening.claim))
             raise EngineDown(outcome.engine, unknown=outcome.unknown) from outcome
         if isinstance(outcome, AlreadyOpened):
             # A retry after the first claim was lost has claimed other seats: they must not stay held.
             if outcome.booking.seats != opening.seats or outcome.booking.state not in TAKES_SEATS:
-                await self.update_map(show_id, Settlement("release", opening.claim))
+                await self.update_map(show_id, Settlement("drop", opening.claim))
             return _first_answer(outcome.booking)
         if opening.is_repeat and outcome == OpeningRefused("key_reused"):
             raise KeyReused()  # the claim belongs to the booking that the key was used for: do not release it
         if opening.is_repeat and outcome == OpeningRefused("locked"):
             raise Busy(retry_after_s=1)  # the first try may have its row: do not release its claim
-        settlements = [Settlement("release", opening.claim)]
+        settlements = [Settlement("drop", opening.claim)]
         if isinstance(outcome, SeatsLost):
             # Redis offered seats that are sold: without the correction every next buyer would fail here.
             settlements += outcome.corrections()
@@ -328,7 +328,7 @@ class HoldService:
                 return request, await self._first_answer_or(request, price_changed(request, opening))
         except Refusal:
             # The buyer does not get these seats: without the release they would be held until they expire.
-            await self.update_map(request.show.show_id, Settlement("release", claim))
+            await self.update_map(request.show.show_id, Settlement("drop", claim))
             raise
         return request, await self._open(opening)
 

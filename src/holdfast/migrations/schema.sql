@@ -205,6 +205,7 @@ BEGIN
          WHERE ctid = ANY (ARRAY(SELECT ctid FROM party_count WHERE show_id = v_show LIMIT v_left));
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;
+        DELETE FROM reserved_seat WHERE show_id = v_show;
         UPDATE sale
            SET archived_at = coalesce(archived_at, clock_timestamp()),
                purged_at = CASE WHEN v_left > 0 THEN now() END
@@ -1235,6 +1236,13 @@ CREATE FUNCTION end_visits(p_show bigint, p_opening integer, p_numbers integer[]
        AND state IN ('called', 'inside', 'missed');
 $$;
 
+CREATE FUNCTION end_waits_of(p_owners bigint[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE waitlist_entry SET state = 'left', ended_at = now()
+     WHERE owner_id = ANY (p_owners) AND state = 'waiting';
+$$;
+
 CREATE FUNCTION entry_policy_of(p_show bigint) RETURNS entry_policy
     LANGUAGE plpgsql STABLE
     AS $$
@@ -1494,7 +1502,12 @@ CREATE FUNCTION find_losers(p_show bigint[], p_seats text[], p_number bigint[]) 
     AS $$
     WITH missing AS (
         SELECT s.ord, s.seat,
-               booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
+               CASE taken_seat.number WHEN 0 THEN 'waitlist' ELSE booking.claim_id END AS claim_id,
+               CASE taken_seat.number WHEN 0 THEN 0 ELSE booking.owner_id END AS owner_id,
+               CASE taken_seat.number WHEN 0 THEN ARRAY[s.seat] ELSE booking.seats END AS seats,
+               CASE taken_seat.number WHEN 0 THEN 'blocked' ELSE booking.state END AS state,
+               CASE taken_seat.number WHEN 0 THEN now() + interval '1 h' ELSE booking.expires_at END
+                   AS expires_at
           FROM requested_seats(p_show, p_seats, p_number) AS s
           LEFT JOIN taken_seat USING (show_id, seat)
           LEFT JOIN booking ON booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number
@@ -1535,8 +1548,7 @@ BEGIN
      WHERE show_id = p_booking.show_id AND number = p_booking.number
  RETURNING booking.* INTO v_after;
     PERFORM void_tickets(p_booking.show_id, p_booking.number, p_seats);
-    DELETE FROM taken_seat
-     WHERE show_id = p_booking.show_id AND seat = ANY (p_seats) AND number = p_booking.number;
+    PERFORM release_some_seats(p_booking.show_id, p_booking.number, p_seats);
     INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
     VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor);
     PERFORM add_fact(v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(
@@ -2068,6 +2080,37 @@ BEGIN
     RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
+CREATE FUNCTION open_offer(p_show bigint, p_owner bigint, p_seats integer[], p_prices bigint[], p_currency text, p_note text, p_ttl_s integer, p_limits hold_limits) RETURNS SETOF booking
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_number bigint := new_number();
+    v_sale   sale;
+    v_moved  int;
+BEGIN
+    SELECT * INTO STRICT v_sale FROM sale WHERE show_id = p_show;
+    PERFORM FROM count_owners_up(ARRAY[p_show], ARRAY[p_owner], ARRAY[v_number], ARRAY['offer'],
+                                 ARRAY[p_seats::text], ARRAY[v_sale.owner_seats_max], ARRAY[false], p_limits);
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats,
+                         prices_minor, amount_minor, currency, note, opened_at, expires_at, revision)
+    VALUES (p_show, v_number, p_owner, v_number, 'held', 'offer:' || v_number, 0, 'offer' || v_number,
+            p_seats, p_prices, (SELECT sum(price) FROM unnest(p_prices) AS price), p_currency, p_note, now(),
+            now() + p_ttl_s * interval '1 s', v_sale.revision);
+    UPDATE taken_seat SET number = v_number
+     WHERE show_id = p_show AND seat = ANY (p_seats) AND number = 0;
+    GET DIAGNOSTICS v_moved = ROW_COUNT;
+    ASSERT v_moved = cardinality(p_seats), 'an offer of a seat that is not reserved';
+    DELETE FROM reserved_seat WHERE show_id = p_show AND seat = ANY (p_seats);
+    INSERT INTO booking_move (show_id, number, move, state, fence)
+    VALUES (p_show, v_number, 'hold', 'held', v_number);
+    PERFORM add_facts(ARRAY[p_show], ARRAY[v_number], ARRAY['booking.held'::text],
+                      ARRAY[now() + p_ttl_s * interval '1 s']);
+    RETURN QUERY SELECT * FROM booking WHERE show_id = p_show AND number = v_number;
+END $$;
+
 CREATE FUNCTION organisers_have_an_organisation() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -2409,8 +2452,14 @@ BEGIN
 END $$;
 
 CREATE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
     AS $$
+BEGIN
+    IF EXISTS (SELECT FROM sale WHERE show_id = ANY (p_show) AND has_waitlist) THEN
+        PERFORM reserve_seats(booking.show_id, booking.number, booking.seats)
+           FROM booking
+           JOIN unnest(p_show, p_number) AS requested (show_id, number) USING (show_id, number);
+    END IF;
     DELETE FROM taken_seat
      USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
               FROM booking
@@ -2418,7 +2467,15 @@ CREATE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RETURNS void
      WHERE taken_seat.show_id = gone.show_id
        AND taken_seat.seat = gone.seat
        AND taken_seat.number = gone.number;
-$$;
+END $$;
+
+CREATE FUNCTION release_some_seats(p_show bigint, p_number bigint, p_seats integer[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM reserve_seats(p_show, p_number, p_seats);
+    DELETE FROM taken_seat WHERE show_id = p_show AND seat = ANY (p_seats) AND number = p_number;
+END $$;
 
 CREATE FUNCTION rename_block(p_show bigint, p_number bigint, p_name text) RETURNS void
     LANGUAGE sql
@@ -2529,6 +2586,18 @@ CREATE FUNCTION requested_seats(p_show bigint[], p_seats text[], p_number bigint
       FROM unnest(p_show, p_seats, p_number) WITH ORDINALITY AS a (show_id, seats, number, ord),
            unnest(a.seats::int[]) AS seat
      WHERE a.number IS NOT NULL;
+$$;
+
+CREATE FUNCTION reserve_seats(p_show bigint, p_number bigint, p_seats integer[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH moved AS (
+        UPDATE taken_seat SET number = 0
+         WHERE show_id = p_show AND seat = ANY (p_seats) AND number = p_number
+           AND EXISTS (SELECT FROM sale WHERE sale.show_id = p_show AND has_waitlist AND NOT cancelled)
+     RETURNING show_id, seat
+    )
+    INSERT INTO reserved_seat (show_id, seat) SELECT show_id, seat FROM moved;
 $$;
 
 CREATE FUNCTION restore_archived_sale() RETURNS trigger
@@ -2649,8 +2718,7 @@ BEGIN
     END IF;
     UPDATE booking SET state = 'refunded' WHERE show_id = p_show AND number = p_number;
     PERFORM void_tickets(p_show, p_number, v_booking.seats);
-    DELETE FROM taken_seat
-     WHERE show_id = p_show AND seat = ANY (v_booking.seats) AND number = p_number;
+    PERFORM release_some_seats(p_show, p_number, v_booking.seats);
     PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'refund', p_actor);
 END $$;
 
@@ -2697,6 +2765,7 @@ CREATE TABLE sale (
     archived_at timestamp with time zone,
     purged_at timestamp with time zone,
     hidden boolean DEFAULT false NOT NULL,
+    has_waitlist boolean DEFAULT false NOT NULL,
     CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
 );
 
@@ -2739,6 +2808,14 @@ BEGIN
     NEW.organiser_id := (SELECT organiser_id FROM show_organiser WHERE show_id = NEW.show_id);
     RETURN NEW;
 END $$;
+
+CREATE FUNCTION set_waitlist(p_show bigint, p_has boolean) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE sale
+       SET has_waitlist = p_has, epoch = epoch + 1, map_stale = true, marked_at = now()
+     WHERE show_id = p_show AND has_waitlist <> p_has;
+$$;
 
 CREATE FUNCTION settle_late_payment(p_show bigint, p_number bigint, p_attempt integer, p_may_book boolean) RETURNS SETOF payment_detail
     LANGUAGE plpgsql
@@ -3050,6 +3127,13 @@ BEGIN
        SET is_inside = p_is_inside, used_at = CASE WHEN p_is_used THEN used_at END
      WHERE show_id = p_show AND serial = p_serial;
 END $$;
+
+CREATE FUNCTION unreserve_seats(p_show bigint, p_seats integer[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    DELETE FROM reserved_seat WHERE show_id = p_show AND seat = ANY (p_seats);
+    DELETE FROM taken_seat WHERE show_id = p_show AND seat = ANY (p_seats) AND number = 0;
+$$;
 
 CREATE FUNCTION void_tickets(p_show bigint, p_number bigint, p_seats integer[]) RETURNS void
     LANGUAGE plpgsql
@@ -4006,6 +4090,13 @@ CREATE VIEW notice_to_person AS
     ended_at
    FROM notice;
 
+CREATE VIEW offer_booking AS
+ SELECT show_id,
+    number,
+    state
+   FROM booking
+  WHERE (state <> 'blocked'::booking_state);
+
 CREATE TABLE oidc_identity (
     issuer text NOT NULL,
     subject text NOT NULL,
@@ -4316,6 +4407,12 @@ CREATE TABLE report_stage (
     at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE reserved_seat (
+    show_id bigint NOT NULL,
+    seat integer NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL
+);
+
 CREATE TABLE retention_pass (
     rule text NOT NULL,
     reached bigint DEFAULT 0 NOT NULL,
@@ -4329,6 +4426,16 @@ CREATE TABLE revoked_ticket_key (
     key_id smallint NOT NULL,
     revoked_at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+CREATE VIEW sale_for_waitlist AS
+ SELECT show_id,
+    revision,
+    has_waitlist,
+    opens_at,
+    closes_at,
+    (cancelled OR (archived_at IS NOT NULL) OR (closes_at <= now())) AS is_over,
+    ((NOT cancelled) AND (NOT hidden) AND (opens_at <= now()) AND (closes_at > now())) AS is_open
+   FROM sale;
 
 CREATE TABLE schema_functions (
     name text NOT NULL,
@@ -4370,6 +4477,12 @@ CREATE VIEW seat_block_detail AS
    FROM (booking
      LEFT JOIN seat_block more ON (((more.show_id = booking.show_id) AND (more.number = booking.number))))
   WHERE (booking.state = 'blocked'::booking_state);
+
+CREATE VIEW seat_for_waitlist AS
+ SELECT show_id,
+    seat,
+    since
+   FROM reserved_seat;
 
 CREATE TABLE taken_seat (
     show_id bigint NOT NULL,
@@ -4533,6 +4646,58 @@ ALTER TABLE venue ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE waitlist (
+    show_id bigint NOT NULL,
+    joined bigint DEFAULT 0 NOT NULL,
+    is_live boolean DEFAULT true NOT NULL,
+    empty_at timestamp with time zone
+);
+
+CREATE TABLE waitlist_entry (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    owner_id bigint NOT NULL,
+    seats integer NOT NULL,
+    categories text[] NOT NULL,
+    price_minor_max bigint,
+    together boolean NOT NULL,
+    queue_position bigint,
+    until timestamp with time zone NOT NULL,
+    joined_at timestamp with time zone DEFAULT now() NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT a_party_has_seats CHECK (((seats >= 1) AND (seats <= 6))),
+    CONSTRAINT an_ended_entry_has_a_time CHECK (((ended_at IS NULL) = (state = ANY (ARRAY['waiting'::text, 'offered'::text])))),
+    CONSTRAINT the_states_of_an_entry CHECK ((state = ANY (ARRAY['waiting'::text, 'offered'::text, 'taken'::text, 'declined'::text, 'lapsed'::text, 'left'::text, 'timed_out'::text, 'closed'::text])))
+);
+
+CREATE VIEW waitlist_of_person AS
+ SELECT owner_id,
+    show_id,
+    number,
+    seats,
+    categories,
+    price_minor_max,
+    together,
+    until,
+    joined_at,
+    state,
+    ended_at
+   FROM waitlist_entry;
+
+CREATE TABLE waitlist_offer (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    entry bigint NOT NULL,
+    seats integer[] NOT NULL,
+    offered_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    outcome text,
+    ended_at timestamp with time zone,
+    CONSTRAINT an_ended_offer_has_a_time CHECK (((outcome IS NULL) = (ended_at IS NULL))),
+    CONSTRAINT the_outcomes_of_an_offer CHECK ((outcome = ANY (ARRAY['taken'::text, 'declined'::text, 'lapsed'::text])))
+);
+
 CREATE TABLE webhook_delivery (
     endpoint_id bigint NOT NULL,
     fact_id bigint NOT NULL,
@@ -4583,6 +4748,9 @@ CREATE TABLE webhook_try (
     response text NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+ALTER TABLE ONLY reserved_seat
+    ADD CONSTRAINT a_seat_is_reserved_once PRIMARY KEY (show_id, seat);
 
 ALTER TABLE ONLY account
     ADD CONSTRAINT account_pkey PRIMARY KEY (id);
@@ -4755,6 +4923,9 @@ ALTER TABLE ONLY taken_seat
 ALTER TABLE ONLY notice
     ADD CONSTRAINT one_notice_per_fact_and_person UNIQUE (fact_id, kind, channel, address);
 
+ALTER TABLE ONLY waitlist_offer
+    ADD CONSTRAINT one_offer_per_entry UNIQUE (show_id, entry);
+
 ALTER TABLE ONLY queue_place
     ADD CONSTRAINT one_place_per_person UNIQUE (show_id, opening, account_id, rejoined);
 
@@ -4917,6 +5088,15 @@ ALTER TABLE ONLY venue
 ALTER TABLE ONLY waiting_room
     ADD CONSTRAINT waiting_room_pkey PRIMARY KEY (show_id);
 
+ALTER TABLE ONLY waitlist_entry
+    ADD CONSTRAINT waitlist_entry_pkey PRIMARY KEY (show_id, number);
+
+ALTER TABLE ONLY waitlist_offer
+    ADD CONSTRAINT waitlist_offer_pkey PRIMARY KEY (show_id, number);
+
+ALTER TABLE ONLY waitlist
+    ADD CONSTRAINT waitlist_pkey PRIMARY KEY (show_id);
+
 ALTER TABLE ONLY webhook_endpoint
     ADD CONSTRAINT webhook_endpoint_pkey PRIMARY KEY (id);
 
@@ -4960,6 +5140,8 @@ CREATE INDEX ended_bookings ON booking USING btree (expires_at) WHERE (state = A
 CREATE INDEX ended_sessions ON session USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX endpoints_of_an_organiser ON webhook_endpoint USING btree (organiser_id);
+
+CREATE INDEX entries_of_owner ON waitlist_entry USING btree (owner_id, show_id, number);
 
 CREATE INDEX events_of_an_organiser ON event USING btree (organiser_id);
 
@@ -5023,6 +5205,8 @@ CREATE INDEX listings_by_time ON listing USING btree (soonest_s, event_id);
 
 CREATE INDEX listings_by_word ON listing USING gin (doc) WITH (fastupdate=off);
 
+CREATE INDEX live_waitlists ON waitlist USING btree (show_id) WHERE is_live;
+
 CREATE INDEX made_up_accounts ON account USING btree (id) WHERE (email ~~ '%@guest.invalid'::text);
 
 CREATE INDEX mail_tokens_by_end ON mail_token USING btree (expires_at);
@@ -5045,6 +5229,8 @@ CREATE INDEX notices_due ON notice USING btree (due_at) WHERE (due_at IS NOT NUL
 
 CREATE INDEX notices_to_an_address ON notice USING btree (address, written_at);
 
+CREATE UNIQUE INDEX one_live_entry_per_account ON waitlist_entry USING btree (show_id, owner_id) WHERE (ended_at IS NULL);
+
 CREATE UNIQUE INDEX one_open_invitation_per_address ON invitation USING btree (organisation_id, email) WHERE (ended_at IS NULL);
 
 CREATE UNIQUE INDEX one_pass_per_code ON gate_pass USING btree (code_hash) WHERE (code_hash IS NOT NULL);
@@ -5055,11 +5241,17 @@ CREATE UNIQUE INDEX one_ticket_per_serial ON ticket USING btree (show_id, serial
 
 CREATE UNIQUE INDEX one_warning_per_booking ON notice USING btree (show_id, number, channel) WHERE (kind = 'hold_lapsing'::text);
 
+CREATE INDEX open_offers ON waitlist_offer USING btree (show_id, number) WHERE (outcome IS NULL);
+
 CREATE INDEX open_sessions_of_an_account ON session USING btree (account_id, id) WHERE (ended_at IS NULL);
 
 CREATE INDEX owners_with_lapses ON owner_count USING btree (show_id) WHERE (lapses > 0);
 
 CREATE INDEX parked_in_order ON parked_fact USING btree (group_name, key, fact_id) WHERE (dead_at IS NULL);
+
+CREATE INDEX parties_by_end ON waitlist_entry USING btree (until) WHERE (state = 'waiting'::text);
+
+CREATE INDEX parties_in_order ON waitlist_entry USING btree (show_id, COALESCE(queue_position, '9223372036854775807'::bigint), number) WHERE (state = 'waiting'::text);
 
 CREATE INDEX passes_of_an_account ON gate_pass USING btree (account_id);
 

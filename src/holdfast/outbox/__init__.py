@@ -4,6 +4,7 @@ A subject that consumes facts has a Consumer in background.py: docs/consumers.md
 publishes one calls `add_fact` in the transaction that makes it true.
 """
 
+from holdfast.outbox.body import Body, UnknownBody
 from holdfast.outbox.consumer import Consumer
 from holdfast.outbox.fact import (
     KINDS,
@@ -31,9 +32,9 @@ from holdfast.outbox.fact import (
     TicketTransferred,
     VenueChanged,
 )
-from holdfast.outbox.fact_body import Body, UnknownBody
 from holdfast.outbox.fact_queue import QueueClosed, QueueDrained, QueueDrawn, QueueOpened
 from holdfast.outbox.store import Outbox, add_fact, consume_many, consume_once
+from holdfast.outbox.waitlist_facts import WaitlistEnded, WaitlistJoined, WaitlistOffered
 from holdfast.outbox.wire import from_json, to_json
 
 __all__ = [
@@ -69,6 +70,9 @@ __all__ = [
     "TicketsSentAgain",
     "UnknownBody",
     "VenueChanged",
+    "WaitlistEnded",
+    "WaitlistJoined",
+    "WaitlistOffered",
     "add_fact",
     "consume_many",
     "consume_once",

@@ -13,8 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.bookings import public_id
-from holdfast.outbox.fact_body import Body, UnknownBody
+from holdfast.outbox.body import Body, UnknownBody
 from holdfast.outbox.fact_queue import QueueClosed, QueueDrained, QueueDrawn, QueueOpened
+from holdfast.outbox.waitlist_facts import WaitlistEnded, WaitlistJoined, WaitlistOffered
 
 if TYPE_CHECKING:
     from holdfast.engines.postgres import Row
@@ -328,7 +329,7 @@ KINDS: dict[str, type[Body]] = {
         *(TicketCheckedIn, TicketCheckedOut, TicketCheckInUndone),
         *(TicketTransferred, TicketTakenBack, TicketsSentAgain, DoorConflictRaised),
         *(QueueOpened, QueueDrawn, QueueDrained, QueueClosed),
-        EndpointSwitchedOff,
+        *(WaitlistJoined, WaitlistOffered, WaitlistEnded, EndpointSwitchedOff),
     )
 }
 

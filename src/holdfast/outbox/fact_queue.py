@@ -1,6 +1,6 @@
 """Facts about waiting rooms. No I/O."""
 
-from holdfast.outbox.fact_body import Body
+from holdfast.outbox.body import Body
 
 
 class QueueBody(Body, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from holdfast.outbox.body import Body, UnknownBody
 from holdfast.outbox.fact import KINDS, Fact
-from holdfast.outbox.fact_body import Body, UnknownBody
 
 
 class _FactJson(Struct):

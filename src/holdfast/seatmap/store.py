@@ -227,6 +227,6 @@ def _blueprint(epoch: int, sale: LockedSale, contents: MapContents, fields: dict
         closes_in_ms=0 if sale.is_closed else sale.closes_in_ms,
         claims=contents.claims,
         owners=contents.owners,
-        fields=fields,
+        fields=fields | ({"reserves": b"1"} if sale.has_waitlist else {}),
         lapses=contents.lapses,
     )

@@ -1,8 +1,8 @@
 """Waiting rooms: a queue with a verifiable draw before the seats of a show (R27)."""
 
-from holdfast.waitingroom.draw import DrawMismatch, DrawRecord, verify_draw
+from holdfast.waitingroom.draw import DrawMismatch, DrawRecord, Permutation, verify_draw
 from holdfast.waitingroom.editor import RoomEditor, RoomPage
-from holdfast.waitingroom.errors import REFUSED_PASSES, NotAdmitted
+from holdfast.waitingroom.errors import REFUSED_PASSES, NoQueue, NotAdmitted
 from holdfast.waitingroom.guard import PASS_LIFE_MAX_S, PASSES_MAX, SEPARATOR, AdmissionGuard
 from holdfast.waitingroom.place import LIVE, Admission, Joined, Joiner, Place, PlaceState, WaitRange
 from holdfast.waitingroom.room import GUARDING, JOINABLE, RoomSettings, RoomState, RoomStatus
@@ -22,7 +22,9 @@ __all__ = [
     "DrawRecord",
     "Joined",
     "Joiner",
+    "NoQueue",
     "NotAdmitted",
+    "Permutation",
     "Place",
     "PlaceState",
     "RoomEditor",

@@ -1,4 +1,4 @@
-"""What the bodies of all facts have in common. No I/O."""
+"""The base of every fact's body. No I/O."""
 
 from typing import Any, ClassVar
 
