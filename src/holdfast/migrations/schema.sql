@@ -1127,6 +1127,13 @@ BEGIN
      WHERE invited_by = ANY (p_accounts) AND ended_at IS NULL;
 END $$;
 
+CREATE FUNCTION end_waits_of(p_owners bigint[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE waitlist_entry SET state = 'left', ended_at = now()
+     WHERE owner_id = ANY (p_owners) AND state = 'waiting';
+$$;
+
 CREATE FUNCTION entry_policy_of(p_show bigint) RETURNS entry_policy
     LANGUAGE plpgsql STABLE
     AS $$
@@ -4371,6 +4378,20 @@ CREATE TABLE waitlist_entry (
     CONSTRAINT an_ended_entry_has_a_time CHECK (((ended_at IS NULL) = (state = ANY (ARRAY['waiting'::text, 'offered'::text])))),
     CONSTRAINT the_states_of_an_entry CHECK ((state = ANY (ARRAY['waiting'::text, 'offered'::text, 'taken'::text, 'declined'::text, 'lapsed'::text, 'left'::text, 'timed_out'::text, 'closed'::text])))
 );
+
+CREATE VIEW waitlist_of_person AS
+ SELECT owner_id,
+    show_id,
+    number,
+    seats,
+    categories,
+    price_minor_max,
+    together,
+    until,
+    joined_at,
+    state,
+    ended_at
+   FROM waitlist_entry;
 
 CREATE TABLE waitlist_offer (
     show_id bigint NOT NULL,
