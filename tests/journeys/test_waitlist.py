@@ -97,7 +97,7 @@ async def test_leaving_ends_the_wait_or_declines_the_offer(
     assert problem(gone)["code"] == "not_waiting"
 
 
-async def test_who_need_not_wait_is_told_so(
+async def test_a_party_that_need_not_wait_is_refused(
     alice: Fan, a_show: Callable[..., Any], full: tuple[int, Fan, str]
 ) -> None:
     free = await a_show(4)

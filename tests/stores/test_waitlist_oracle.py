@@ -3,6 +3,7 @@ rule demands: an oracle that shares no code with the product finds it again, ste
 
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from tests.support.waitlist_oracle import Oracle, OracleParty, OracleSeat
 
 ROWS, ROW = 4, 6
 PRICES = {"Front": 3000, "Back": 1500}
-EVENTS = 60
+PARTIES, EVENTS = 8, 60
 
 
 def a_two_price_layout() -> Layout:
@@ -69,11 +70,13 @@ class Story:
                 self.sold.append(await bought(app, show, *group))
             else:
                 await app.holds.block(show, group, "press", 1)
+        for _ in range(PARTIES):
+            await self.join()
 
     async def happen(self) -> None:
         event = self.chance.choice(
             [
-                *(self.join, self.join, self.lapse, self.cancel, self.refund, self.unblock),
+                *(self.join, self.lapse, self.cancel, self.refund, self.unblock, self.miss),
                 *(self.leave, self.decline, self.miss, self.pay, self.try_to_buy),
             ]
         )
@@ -81,7 +84,7 @@ class Story:
         await event()
 
     async def join(self) -> None:
-        wish = {
+        wish: dict[str, Any] = {
             "seats": self.chance.randint(1, 4),
             "categories": self.chance.choice([(), (), ("Front",), ("Back",), ("Back", "Front")]),
             "price_minor_max": self.chance.choice([None, None, 1500, 2999]),
@@ -150,12 +153,13 @@ class Story:
         for seat in sorted(self.oracle.reserved)[:2]:
             with pytest.raises(SeatsTaken):
                 await hold(self.hall.app, self.hall.show, an_owner(), seat)
-        try:
-            booking = await hold(self.hall.app, self.hall.show, an_owner(), best=1)
-        except SoldOut:
-            return
-        assert not set(booking.seats) & self.oracle.reserved
-        self.holds.append(booking)
+        for count in (4, 2, 1):
+            try:
+                booking = await hold(self.hall.app, self.hall.show, an_owner(), best=count)
+            except SoldOut:
+                continue
+            assert not set(booking.seats) & self.oracle.reserved
+            self.holds.append(booking)
 
     async def check(self) -> None:
         """One step of the product, judged by the oracle."""

@@ -43,7 +43,10 @@ class WaitlistHall:
             until=datetime.now(UTC) + timedelta(hours=1),
             **{**fields, **wish},
         )
-        return (await self.app.waitlists.store.add(new))[0]
+        joined = await self.app.waitlists.store.add(new)
+        if joined.is_first:
+            await self.app.seatmap.rebuild(self.show, "test")
+        return joined.entry
 
     async def lapse(self, booking: Booking) -> None:
         """Its time passes in both engines, and a worker closes it."""

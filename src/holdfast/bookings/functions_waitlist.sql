@@ -76,10 +76,12 @@ BEGIN
     RETURN QUERY SELECT * FROM booking WHERE show_id = p_show AND number = v_number;
 END $$;
 
--- Freed seats are reserved from now on, or not any more. The map must know, so it is rebuilt. A sale that has
--- the flag already stays as it is.
-CREATE OR REPLACE FUNCTION set_waitlist(p_show bigint, p_has boolean) RETURNS void LANGUAGE sql AS $$
+-- Freed seats are reserved from now on, or not any more. The map must know, so it is marked. A sale that has
+-- the flag already stays as it is: false.
+CREATE OR REPLACE FUNCTION set_waitlist(p_show bigint, p_has boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE sale
        SET has_waitlist = p_has, epoch = epoch + 1, map_stale = true, marked_at = now()
      WHERE show_id = p_show AND has_waitlist <> p_has;
-$$;
+    RETURN FOUND;
+END $$;

@@ -189,7 +189,7 @@ SELECT show_id FROM sale
 
 -- name: counts
 -- Seats by state, for listings; a lapsed hold is free, and a seat reserved for the waitlist is blocked.
--- Held and paying seats are what remains of the taken ones: an index of live bookings by show would cost every
+-- Held and paying seats are what remains of the taken ones: an index of live bookings by show would cost each
 -- hold an entry, and every look at lapsed bookings gets slower with each night of them. An archived sale has
 -- no taken seats.
 -- MATERIALIZED: lapsed holds are found by their end; by their show the planner would find ended ones, too.

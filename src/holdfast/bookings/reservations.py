@@ -69,6 +69,6 @@ async def unreserve_seats(tx: Transaction, show_id: int, seats: Sequence[int]) -
     await tx.execute(Q.unreserve, show_id, list(seats))
 
 
-async def set_waitlist(tx: Transaction, show_id: int, has_waitlist: bool) -> None:
-    """Whether seats that come free are reserved from now on."""
-    await tx.execute(Q.set_waitlist, show_id, has_waitlist)
+async def set_waitlist(tx: Transaction, show_id: int, has_waitlist: bool) -> bool:
+    """Whether seats that come free are reserved from now on. True: that is new, and the map is marked."""
+    return bool(await tx.fetchval(Q.set_waitlist, show_id, has_waitlist))

@@ -97,6 +97,12 @@ class NewEntry(Struct, frozen=True, kw_only=True):
         )
 
 
+class Joined(Struct, frozen=True):
+    entry: WaitlistEntry
+    is_new: bool = False  # false: the same wish again
+    is_first: bool = False  # the show had no waitlist before
+
+
 class Ahead(Struct, frozen=True):
     parties: int
     seats: int  # that they want, together

@@ -2,9 +2,12 @@
 
 from datetime import UTC, datetime
 
+import structlog
+
 from holdfast.bookings import Booking, NoSuchBooking
 from holdfast.catalogue import Catalogue, ShowOnSale
 from holdfast.config import Config
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
 from holdfast.holds import HoldService, NotOnSale
 from holdfast.seatmap import SeatMap
@@ -22,6 +25,8 @@ from holdfast.waitlist.errors import NotWaiting, SeatsAvailable
 from holdfast.waitlist.matching import Matcher, Wish
 from holdfast.waitlist.offers import OfferSteps
 from holdfast.waitlist.store import WaitlistStore
+
+log = structlog.get_logger(__name__)
 
 
 class Waitlists:
@@ -45,8 +50,10 @@ class Waitlists:
         new = parse_join(body, show, owner_id, datetime.now(UTC), queue_position)
         if await self.store.live_entry(show_id, owner_id) is None:
             await self._refuse_if_on_sale(show, new)
-        _, is_new = await self.store.add(new)
-        return await self.page(show_id, owner_id), is_new
+        joined = await self.store.add(new)
+        if joined.is_first:
+            await self._rebuild_map(show_id)
+        return await self.page(show_id, owner_id), joined.is_new
 
     async def page(self, show_id: int, owner_id: int) -> WaitlistPage:
         show = await self._catalogue.show_on_sale(show_id)
@@ -83,6 +90,13 @@ class Waitlists:
 
     async def parties(self, show: ShowOnSale, query: PartiesQuery) -> PartyList:
         return await self.store.parties(show, query)
+
+    async def _rebuild_map(self, show_id: int) -> None:
+        """The map offers no freed seats from now on. If this fails, a worker does it: the map is marked."""
+        try:
+            await self._seatmap.rebuild(show_id, "waitlist")
+        except EngineDown:
+            log.info("the map is rebuilt when Redis is back", show_id=show_id)
 
     async def _refuse_if_on_sale(self, show: ShowOnSale, new: NewEntry) -> None:
         """Seats on sale are no reason to wait. Seen in the map, which may be a second old."""

@@ -14,6 +14,7 @@ from holdfast.waitlist.entry import (
     Ahead,
     EntryPage,
     EntryState,
+    Joined,
     NewEntry,
     OfferPage,
     PartiesQuery,
@@ -34,8 +35,8 @@ class WaitlistStore:
         self._postgres = postgres
         self._bookings = bookings
 
-    async def add(self, new: NewEntry) -> tuple[WaitlistEntry, bool]:
-        """The entry, and whether it is new: the same wish again gives the same entry."""
+    async def add(self, new: NewEntry) -> Joined:
+        """The same wish again gives the same entry; another one raises AlreadyWaiting."""
         async with self._postgres.transaction() as tx:
             await tx.execute(Q.add_waitlist, new.show_id)
             await tx.execute(Q.lock, new.show_id, 0)
@@ -43,16 +44,16 @@ class WaitlistStore:
                 entry = parse_entry(row)
                 if not new.is_wish_of(entry):
                     raise AlreadyWaiting()
-                return entry, False
+                return Joined(entry)
             wish = (new.seats, list(new.categories), new.price_minor_max, new.together)
             row = await tx.fetchrow(
                 Q.add_entry, new.show_id, new.owner_id, *wish, new.until, new.queue_position
             )
             entry = parse_entry(require_row(row))
-            await set_waitlist(tx, new.show_id, True)
+            is_first = await set_waitlist(tx, new.show_id, True)
             joined = WaitlistJoined(owner_id=new.owner_id, entry=entry.number, seats=new.seats)
             await add_fact(tx, new.show_id, joined)
-        return entry, True
+        return Joined(entry, is_new=True, is_first=is_first)
 
     async def live_entry(self, show_id: int, owner_id: int) -> WaitlistEntry | None:
         row = await self._postgres.fetchrow(Q.live_entry, show_id, owner_id)
