@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 routes = RouteTable(tag="site", bare=True)
 PATH = "/shows/{show:int}/waitlist"
+REFRESH_S = 20
 NOBODY = 0  # owner of no entry: a visitor who is not signed in
 
 
@@ -145,6 +146,7 @@ async def _render(request: Request, form: FormState) -> Response:
         here=f"/shows/{show_id}/waitlist",
         page=page,
         is_live=page.entry is not None and page.entry.state in LIVE,
+        refresh_s=REFRESH_S if page.entry is not None and page.entry.state in LIVE else 0,
         show=show,
         session=session,
         queue_place=await app.waiting_rooms.drained_position(show_id, owner_id) is not None,
