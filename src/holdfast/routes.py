@@ -50,6 +50,7 @@ import holdfast.site.second_step
 import holdfast.site.security
 import holdfast.site.show_page
 import holdfast.site.sign_in_with
+import holdfast.site.waitlist_page
 import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
 import holdfast.waitingroom.admin_api
@@ -103,6 +104,7 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.site.show_page.ROUTES,
     *holdfast.site.queue_page.ROUTES,
     *holdfast.site.draw_page.ROUTES,
+    *holdfast.site.waitlist_page.ROUTES,
     *holdfast.site.booking_page.ROUTES,
     *holdfast.site.payment.ROUTES,
     *holdfast.site.after_purchase.ROUTES,

@@ -22,6 +22,7 @@ from holdfast.desk import (
     settings,
     show_page,
     team,
+    waitlist,
     webhooks,
 )
 from holdfast.desk.access import DeskPage, build_routes
@@ -39,6 +40,7 @@ DESK_PAGES: tuple[DeskPage, ...] = (
     *proposals.desk.all,
     *blocks.desk.all,
     *queue.desk.all,
+    *waitlist.desk.all,
     *door.desk.all,
     *team.desk.all,
     *legal.desk.all,
