@@ -9,6 +9,7 @@ import holdfast.checkin.retention
 import holdfast.organisations.retention
 import holdfast.reports.retention
 import holdfast.tickets.retention
+import holdfast.waitingroom.retention
 import holdfast.waitlist.retention
 from holdfast.app import App, build_ledger_mark
 from holdfast.audit.oversold import PAUSE_S as OVERSOLD_PAUSE_S
@@ -34,6 +35,7 @@ from holdfast.refunds.jobs import RefundJobs
 from holdfast.reports.store import consumer as figure_consumer
 from holdfast.search.jobs import build_consumer as search_consumer
 from holdfast.search.jobs import list_jobs as search_jobs
+from holdfast.waitingroom.jobs import RoomJobs
 from holdfast.waitlist.jobs import POLL_PAUSE_S as WAITLIST_PAUSE_S
 from holdfast.waitlist.jobs import WaitlistJobs
 from holdfast.waitlist.jobs import consumer as waitlist_consumer
@@ -50,6 +52,7 @@ RETENTION = (
     holdfast.checkin.retention,
     holdfast.reports.retention,
     holdfast.audit_log.retention,
+    holdfast.waitingroom.retention,
     holdfast.waitlist.retention,
 )
 
@@ -104,6 +107,7 @@ def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
             (1.0, sale.rebuild_stale),
             (app.config.compare_pause_s, sale.compare),
             (1.0, BlockJobs(app.blocks).release),
+            (1.0, RoomJobs(app.postgres, app.bookings).step),
             (WAITLIST_PAUSE_S, waitlist.poll),
         ],
         "catalogue": [(1.0, PriceJobs(app.postgres, app.catalogue, app.config.price_pause_s).step)],

@@ -252,6 +252,9 @@ class Config:
     past_shows_keep_d: int = setting(
         400, "days after a show until seat keys, counters, check-ins and funnels are reduced; 0: never"
     )
+    queue_keep_d: int = setting(
+        30, "days after a show until places in its waiting room are deleted; 0: never"
+    )
     personal_keep_d: int = setting(
         1095, "days until addresses of guests and of transferred tickets are removed; 0: never"
     )

@@ -4,9 +4,14 @@ Left to itself it repeats a few keys with other bodies, and is rightly refused.
 """
 
 import uuid
+from pathlib import Path
 from typing import Any
 
 import schemathesis
+from hypothesis.configuration import set_hypothesis_home_dir
+
+# Its tables of Unicode take 1.7 s to make: once for all runs, not once per folder that it starts in.
+set_hypothesis_home_dir(Path(__file__).parents[2] / ".hypothesis")
 
 
 @schemathesis.hook

@@ -29,6 +29,7 @@ from holdfast.cli.openapi import openapi
 from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild_copies import figures, search
 from holdfast.cli.scanner import gate
+from holdfast.cli.verify_draw import verify_draw
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.errors import Refusal
@@ -51,8 +52,8 @@ cli = typer.Typer(
 cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
-cli.command()(gate)
-cli.command()(openapi)
+for _command in (gate, openapi, verify_draw):
+    cli.command()(_command)
 GROUPS = {
     "account": accounts,
     "api-key": api_keys,

@@ -1,6 +1,7 @@
 """Holding seats for a buyer: Redis decides fast, PostgreSQL decides for good, and here they meet.
 
-    hold ─► Redis ─┬─ no ──► refused: losers end here and never reach PostgreSQL
+    hold ─► a waiting room? then a pass is needed: waitingroom/guard.py
+         ─► Redis ─┬─ no ──► refused: losers end here and never reach PostgreSQL
                    └─ yes ─► PostgreSQL ─┬─ opened ──► returned; written into a newer map if there is one
                                          ├─ stale ───► prices or layout changed: retried with the same claim
                                          ├─ already ─► booking of the first try; a second claim is released
@@ -38,7 +39,6 @@ from holdfast.catalogue import Catalogue
 from holdfast.claim import (
     Action,
     Claim,
-    Claims,
     MapMissing,
     Settlement,
     UnitsTaken,
@@ -72,6 +72,7 @@ from holdfast.holds.request import (
 )
 from holdfast.layouts import UnknownSeat
 from holdfast.seatmap import SeatMap
+from holdfast.waitingroom import AdmissionGuard
 
 log = structlog.get_logger(__name__)
 
@@ -92,13 +93,14 @@ class HoldService:
     def __init__(
         self,
         catalogue: Catalogue,
+        guard: AdmissionGuard,
         scripts: HoldScripts,
-        claims: Claims,
         bookings: Bookings,
         seatmap: SeatMap,
         config: Config,
     ) -> None:
         self._catalogue = catalogue
+        self._guard = guard
         self._scripts = scripts
         self.bookings = bookings
         self._seatmap = seatmap
@@ -116,7 +118,7 @@ class HoldService:
             bookings.extend_holds, bookings.lock_waits, **by_show
         )
         self._ledger_only = LedgerOnlyHolds(bookings, self._open, seatmap, at_once_max=config.ledger_only_max)
-        self._updates = MapUpdates(bookings, claims, seatmap, **batches)
+        self._updates = MapUpdates(bookings, seatmap.claims, seatmap, **batches)
 
     @property
     def locked_shows(self) -> int:
@@ -125,6 +127,8 @@ class HoldService:
 
     async def hold(self, request: HoldRequest) -> Booking:
         """The booking, or a refusal."""
+        if not self._guard.is_open_to_all(request.show.show_id):
+            await self._guard.require(request.show.show_id, request.owner_id, request.admission)
         outcome: HoldOutcome | Decision | StaleCatalogue | Booking
         for attempt in range(TRIES_MAX):
             try:
