@@ -2809,13 +2809,15 @@ BEGIN
     RETURN NEW;
 END $$;
 
-CREATE FUNCTION set_waitlist(p_show bigint, p_has boolean) RETURNS void
-    LANGUAGE sql
+CREATE FUNCTION set_waitlist(p_show bigint, p_has boolean) RETURNS boolean
+    LANGUAGE plpgsql
     AS $$
+BEGIN
     UPDATE sale
        SET has_waitlist = p_has, epoch = epoch + 1, map_stale = true, marked_at = now()
      WHERE show_id = p_show AND has_waitlist <> p_has;
-$$;
+    RETURN FOUND;
+END $$;
 
 CREATE FUNCTION settle_late_payment(p_show bigint, p_number bigint, p_attempt integer, p_may_book boolean) RETURNS SETOF payment_detail
     LANGUAGE plpgsql
