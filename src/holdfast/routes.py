@@ -25,6 +25,7 @@ import holdfast.payments.api
 import holdfast.privacy.api
 import holdfast.refunds.api
 import holdfast.refunds.approvals_api
+import holdfast.replay.api
 import holdfast.reports.api
 import holdfast.search.api
 import holdfast.seatmap.api
@@ -95,6 +96,7 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.privacy.api.ROUTES,
     *holdfast.webhooks_out.api.ROUTES,
     *holdfast.reports.api.ROUTES,
+    *holdfast.replay.api.ROUTES,
     *holdfast.notifications.api.ROUTES,
     *holdfast.notifications.demo_mailbox_api.ROUTES,
     *holdfast.site.pages.ROUTES,

@@ -41,6 +41,7 @@ async def test_close_seats_say_their_section_and_their_rows(house: Office, newco
     for key in ("+", "+", "ArrowRight"):  # the rows begin to the left of what is seen
         await page.keyboard.press(key)
 
+    await expect(chip).to_be_visible()
     await expect(chip).to_have_text("Stalls: 822 left")
     await expect(letters.filter(has_text="J")).to_be_visible()
     await page.wait_for_function(LETTERS_ARE_AT_THE_EDGE)

@@ -72,7 +72,7 @@ MUTANTS = (
         (f"{JS}/show.js", "  painter.setOwn([...selection.own.keys()]);\n", ""),
     ),
     undo(
-        "a tapped own seat is somebody else's",
+        "a tapped own seat is another buyer's",
         f"{LIVE} -k own_seats",
         (f"{JS}/show.js", "  selection.own = new Map(own);\n", "  selection.own = new Map();\n"),
     ),
