@@ -29,7 +29,7 @@ def people(pytestconfig: pytest.Config) -> int:
 
 
 async def a_room_of(house: Office, seats: int, inside: int) -> Room:
-    """Open, and nobody is let in until the test draws the order."""
+    """Open; no person is let in until the test draws the order."""
     show = await house.a_show(seats=seats)
     return await a_room(house.app, show, inside_max=inside, turn_s=600, window_s=900)
 
@@ -177,7 +177,7 @@ async def test_seats_whose_turn_is_over_lead_back_to_the_queue(house: Office, ne
     await expect(page.locator("h2#queue-title")).to_have_text("You're in")
 
 
-async def test_no_connection_is_said_and_the_place_stays(house: Office, page: Page) -> None:
+async def test_a_lost_connection_is_shown_and_the_place_stays(house: Office, page: Page) -> None:
     room = await a_room_of(house, seats=20, inside=1)
     await joins(page, room)
 

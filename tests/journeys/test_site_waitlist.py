@@ -216,7 +216,7 @@ async def test_organisers_see_who_waits(
     path = await owned(app, api, full.show)
     clerk = await sit_down(app, ann, int(path.split("/")[2]))
     await clerk.goes(f"{path}/waitlist")
-    assert clerk.says("Nobody has joined the waitlist yet.")
+    assert clerk.says("No one has joined the waitlist yet.")
 
     joined = await party.post(f"/shows/{full.show}/waitlist", {"seats": 2})
     await clerk.goes(f"{path}/waitlist")

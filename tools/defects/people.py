@@ -20,8 +20,8 @@ MUTANTS = (
         "tests/journeys/test_nginx.py -k forms_of_pages",
         (
             "deploy/nginx.conf",
-            "            limit_req zone=holds burst=40 nodelay;\n",
-            "            limit_req zone=browse burst=300 nodelay;\n",
+            "+/hold$ {\n            limit_req zone=holds burst=40 nodelay;\n",
+            "+/hold$ {\n            limit_req zone=browse burst=300 nodelay;\n",
         ),
     ),
     undo(

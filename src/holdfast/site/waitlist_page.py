@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 routes = RouteTable(tag="site", bare=True)
 PATH = "/shows/{show:int}/waitlist"
 REFRESH_S = 20
-NOBODY = 0  # owner of no entry: a visitor who is not signed in
+NO_OWNER = 0  # owner of no entry: a visitor who is not signed in
 
 
 class WaitlistForm(Struct):
@@ -135,7 +135,7 @@ async def _render(request: Request, form: FormState) -> Response:
     app, show_id, session = get_app(request), _show_id(request), await get_session(request)
     row = await app.catalogue.show_detail(show_id)
     show = await app.catalogue.public_show(show_id)
-    owner_id = session.account_id if session is not None else NOBODY
+    owner_id = session.account_id if session is not None else NO_OWNER
     page = await app.waitlists.page(show_id, owner_id)
     return render_page(
         request,
