@@ -30,6 +30,7 @@ from bench.pages import measure_pages
 from bench.postgres_batches import measure_bookings
 from bench.pressure import measure_pressure
 from bench.purchases import measure_purchases
+from bench.queue import measure_queue
 from bench.redis_claims import measure_claims
 from bench.results_files import print_figures, print_hold_cpu, write_figures
 from bench.search import measure_search
@@ -61,6 +62,7 @@ PARTS = {
     "maps": Part(measure_maps, ("chromium",)),
     "mail": Part(measure_mail),
     "browse": Part(measure_browsing, ("nginx",)),
+    "queue": Part(measure_queue, ("nginx",)),
     "pages": Part(measure_pages, ("chromium",)),
 }
 

@@ -96,3 +96,9 @@ SELECT name, checkpoint,
        coalesce(extract(epoch FROM now() - (SELECT at FROM outbox WHERE id > checkpoint
                                          ORDER BY id LIMIT 1)), 0)::float8
   FROM consumer_group;
+
+-- name: fill_queue
+-- As after a draw with so many people in it.
+UPDATE queue
+   SET joined = $2, entrants = $2, state = 'admitting', drawn_at = now(), key = '\x00'
+ WHERE show_id = $1;

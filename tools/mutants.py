@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("src", "tests", "bench", "tools", "docs", "pyproject.toml")
+COPIED = ("src", "tests", "bench", "tools", "docs", "deploy", "pyproject.toml", "README.md", "SECURITY.md")
 TIMEOUT_S = 600
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[(.*)\])?(?: - .*)?$", re.MULTILINE)
 PAYMENTS = "src/holdfast/payments"
@@ -317,10 +317,10 @@ def find_failing_tests(mutant: Mutant, root: Path) -> list[str]:
     return list(found)
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], mutants: tuple[Mutant, ...] = MUTANTS) -> int:
     is_sound = "--sound" in arguments
     names = [name for name in arguments if name != "--sound"]
-    chosen = [mutant for mutant in MUTANTS if not names or any(name in mutant.name for name in names)]
+    chosen = [mutant for mutant in mutants if not names or any(name in mutant.name for name in names)]
     table = Table("mutant", "as it is" if is_sound else "failing tests", show_lines=True)
     is_good = bool(chosen)
     for mutant in chosen:

@@ -26,7 +26,7 @@ from holdfast import config
 from holdfast.bookings import booking
 from holdfast.cli.main import cli as commands
 from holdfast.desk import DESK_PAGES
-from holdfast.outbox import fact
+from holdfast.outbox import Body, fact
 from holdfast.payments import saga
 from holdfast.routes import ROUTES
 from holdfast.web import problems
@@ -201,7 +201,7 @@ def field_rows(struct: type[msgspec.Struct]) -> list[str]:
 
 def type_name(kind: Any) -> str:
     """tuple[int, ...] → list of int; str | None → str or null"""
-    if kind is fact.Body:
+    if kind is Body:
         return "object"
     if inside := getattr(kind, "__args__", None):
         if getattr(kind, "__origin__", None) is tuple:

@@ -1,5 +1,10 @@
 """python -m holdfast"""
 
-from holdfast.cli.main import main
+import sys
 
+from holdfast.cli.main import main
+from holdfast.lean_import import load_structlog
+
+if sys.argv[1:2] in (["web-worker"], ["sandbox-worker"], ["jobs"]):  # children that stay
+    load_structlog()
 main()

@@ -65,6 +65,8 @@ from holdfast.search import SearchIndex, SearchSource, SearchStore
 from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
 from holdfast.tickets import Acceptance, Tickets, Transfers
+from holdfast.waitingroom import RoomEditor, WaitingRooms
+from holdfast.waitlist import Waitlists
 from holdfast.web.caller import Scope
 from holdfast.web.puzzles import Puzzles
 from holdfast.web.response_cache import CacheablePage, RenderedPage, build_page_cache
@@ -94,6 +96,7 @@ class App:
     seatmap: SeatMap
     live: LiveMaps
     holds: HoldService
+    waitlists: Waitlists
     puzzles: Puzzles
     payments: PaymentStore
     saga_runner: SagaRunner
@@ -107,6 +110,7 @@ class App:
     search_index: SearchIndex
     tickets: Tickets
     transfers: Transfers
+    waiting_rooms: WaitingRooms
     acceptance: Acceptance
     checkin: CheckInStore
     passes: Passes
@@ -154,6 +158,9 @@ class App:
     def catalogue_remover(self, scope: Scope) -> CatalogueRemover:
         return CatalogueRemover(self.postgres, self.catalogue, scope)
 
+    def room_editor(self, scope: Scope) -> RoomEditor:
+        return RoomEditor(self.postgres, self.catalogue, self.waiting_rooms, scope)
+
     def layout_change(self, scope: Scope) -> LayoutChanger:
         return LayoutChanger(self.postgres, self.catalogue, self.show_editor(scope))
 
@@ -200,14 +207,15 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     claims, bookings = Claims(redis), Bookings(postgres, limits, **batches)
     hold_scripts = HoldScripts(redis, limits, claim_grace_ms=config.claim_grace_ms)
     seatmap = SeatMap(catalogue, bookings, claims, postgres, **_map_sizes(config))
-    holds = HoldService(catalogue, hold_scripts, claims, bookings, seatmap, config)
+    tickets, transfers = Tickets(postgres, catalogue), Transfers(postgres)
+    rooms = WaitingRooms(postgres, catalogue, tickets, config)
+    holds = HoldService(catalogue, rooms.guard, hold_scripts, bookings, seatmap, config)
     payments, refund_store = PaymentStore(postgres, config), RefundStore(postgres, config)
     saga_runner = SagaRunner(payments, holds, claims, catalogue, open_gateway(config), config)
     refunds = RefundService(refund_store, payments, saga_runner, holds, catalogue)
     reconciliation = Reconciliation(postgres, payments, saga_runner)
     chargebacks = Chargebacks(postgres, saga_runner.gateway, config)
     afterwards = AfterPayment(chargebacks, refunds.refresh_from_gateway)
-    tickets, transfers = Tickets(postgres, catalogue), Transfers(postgres)
     notifications = NotificationStore(postgres, config)
     persons = _build_people(config, postgres, redis, notifications)
     return App(
@@ -221,6 +229,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         seatmap=seatmap,
         live=LiveMaps(seatmap, config),
         holds=holds,
+        waitlists=Waitlists(postgres, catalogue, seatmap, holds, config),
         puzzles=Puzzles(redis, config),
         payments=payments,
         saga_runner=saga_runner,
@@ -234,6 +243,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         search_index=SearchIndex(postgres, SearchSource(postgres), seatmap),
         tickets=tickets,
         transfers=transfers,
+        waiting_rooms=rooms,
         acceptance=Acceptance(postgres, transfers, persons.mail_tokens, persons.sessions),
         checkin=CheckInStore(postgres, catalogue, tickets),
         passes=Passes(postgres, persons.accounts),

@@ -10,6 +10,8 @@ import holdfast.organisations.retention
 import holdfast.replay.retention
 import holdfast.reports.retention
 import holdfast.tickets.retention
+import holdfast.waitingroom.retention
+import holdfast.waitlist.retention
 from holdfast.app import App, build_ledger_mark
 from holdfast.audit.oversold import PAUSE_S as OVERSOLD_PAUSE_S
 from holdfast.audit.oversold import OversoldGauge
@@ -34,6 +36,10 @@ from holdfast.refunds.jobs import RefundJobs
 from holdfast.reports.store import consumer as figure_consumer
 from holdfast.search.jobs import build_consumer as search_consumer
 from holdfast.search.jobs import list_jobs as search_jobs
+from holdfast.waitingroom.jobs import RoomJobs
+from holdfast.waitlist.jobs import POLL_PAUSE_S as WAITLIST_PAUSE_S
+from holdfast.waitlist.jobs import WaitlistJobs
+from holdfast.waitlist.jobs import consumer as waitlist_consumer
 from holdfast.web.idempotency import purge_keys
 from holdfast.webhooks_out.jobs import DeliveryJobs
 from holdfast.webhooks_out.jobs import consumer as hook_consumer
@@ -48,6 +54,8 @@ RETENTION = (
     holdfast.reports.retention,
     holdfast.replay.retention,
     holdfast.audit_log.retention,
+    holdfast.waitingroom.retention,
+    holdfast.waitlist.retention,
 )
 
 
@@ -57,6 +65,7 @@ def consumers(app: App) -> tuple[Consumer, ...]:
         search_consumer(app.search_index),
         notice_consumer(app.notifications),
         hook_consumer(app.webhooks_out),
+        waitlist_consumer(app.postgres, app.waitlists.steps),
     )
     return (*consumers, figure_consumer(app.reports), invoice_consumer(app.invoices))
 
@@ -86,6 +95,7 @@ def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
     """runtime/subjects.py has their names."""
     turns = Turns(app.postgres)
     sale = SaleJobs(app.bookings, app.claims, app.seatmap, app.redis, app.config)
+    waitlist = WaitlistJobs(app.postgres, app.waitlists.steps, app.config.waitlist_idle_s)
     payments = PaymentJobs(app.payments, app.saga_runner)
     webhooks, books = WebhookJobs(app.webhooks_in), ReconciliationJobs(app.reconciliation, app.config)
     refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)
@@ -99,6 +109,8 @@ def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
             (1.0, sale.rebuild_stale),
             (app.config.compare_pause_s, sale.compare),
             (1.0, BlockJobs(app.blocks).release),
+            (1.0, RoomJobs(app.postgres, app.bookings).step),
+            (WAITLIST_PAUSE_S, waitlist.poll),
         ],
         "catalogue": [(1.0, PriceJobs(app.postgres, app.catalogue, app.config.price_pause_s).step)],
         "payments": [

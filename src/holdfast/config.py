@@ -69,6 +69,15 @@ class Config:
     sale_lock_wait_ms: int = setting(
         3000, "a hold, payment or refund waits this long for a locked show, then it is refused as busy"
     )
+    waitlist_offer_s: int = setting(
+        300, "how long seats are held for a party of the waitlist that is offered them"
+    )
+    waitlist_keep_s: int = setting(
+        120, "how long freed seats wait for a party that they fit; then they are public again"
+    )
+    waitlist_idle_s: int = setting(
+        600, "an empty waitlist ends after this: each beginning and end rebuilds the show's seat map"
+    )
     map_fresh_ms: int = setting(100, "minimum pause between two reads of a show's map, per process")
     layout_cache_mb: int = setting(
         256, "memory per process for layouts; 50 000 seats take about 16 MB, 1000 seats 0.3 MB"
@@ -243,6 +252,9 @@ class Config:
     past_shows_keep_d: int = setting(
         400, "days after a show until seat keys, counters, check-ins and funnels are reduced; 0: never"
     )
+    queue_keep_d: int = setting(
+        30, "days after a show until places in its waiting room are deleted; 0: never"
+    )
     personal_keep_d: int = setting(
         1095, "days until addresses of guests and of transferred tickets are removed; 0: never"
     )
@@ -258,6 +270,7 @@ class Config:
 
     def __post_init__(self) -> None:
         assert 1 <= self.hold_ttl_s <= self.hold_life_max_s <= 86_400
+        assert 1 <= self.waitlist_offer_s <= 86_400
         assert 1 <= self.batch_max <= self.waiting_max
         assert self.postgres_pool_max >= 2  # rebuilding a map may need a second connection
         assert 1 <= self.order_seats_max <= 10

@@ -35,6 +35,7 @@ import holdfast.site.after_purchase
 import holdfast.site.begin
 import holdfast.site.booking_page
 import holdfast.site.browse
+import holdfast.site.draw_page
 import holdfast.site.forgotten
 import holdfast.site.held_forms
 import holdfast.site.legal
@@ -43,19 +44,28 @@ import holdfast.site.my_account
 import holdfast.site.my_bookings
 import holdfast.site.pages
 import holdfast.site.payment
+import holdfast.site.queue_page
 import holdfast.site.refund_page
 import holdfast.site.second_step
 import holdfast.site.security
 import holdfast.site.show_page
 import holdfast.site.sign_in_with
+import holdfast.site.waitlist_page
 import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
+import holdfast.waitingroom.admin_api
+import holdfast.waitingroom.api
+import holdfast.waitingroom.stream_api
+import holdfast.waitlist.api
 import holdfast.webhooks_out.api
 from holdfast.desk import build_desk_routes
 from holdfast.web.routing import Route
 
 SUBJECTS: tuple[Route, ...] = (
     *holdfast.holds.api.ROUTES,
+    *holdfast.waitingroom.api.ROUTES,
+    *holdfast.waitingroom.stream_api.ROUTES,
+    *holdfast.waitlist.api.ROUTES,
     *holdfast.bookings.api.ROUTES,
     *holdfast.payments.api.ROUTES,
     *holdfast.refunds.api.ROUTES,
@@ -69,6 +79,7 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.catalogue.api.ROUTES,
     *holdfast.search.api.ROUTES,
     *holdfast.organisers.blocks_api.ROUTES,
+    *holdfast.waitingroom.admin_api.ROUTES,
     *holdfast.checkin.passes_api.ROUTES,
     *holdfast.organisers.api.ROUTES,
     *holdfast.organisations.api.ROUTES,
@@ -91,6 +102,9 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.site.pages.ROUTES,
     *holdfast.site.browse.ROUTES,
     *holdfast.site.show_page.ROUTES,
+    *holdfast.site.queue_page.ROUTES,
+    *holdfast.site.draw_page.ROUTES,
+    *holdfast.site.waitlist_page.ROUTES,
     *holdfast.site.booking_page.ROUTES,
     *holdfast.site.payment.ROUTES,
     *holdfast.site.after_purchase.ROUTES,

@@ -14,7 +14,9 @@ from tests.support.browser_session import Visitor, a_site, a_visitor
 from tests.support.organiser import Organiser, Stage, a_stage, sign_in_organiser
 
 collect_ignore = (
-    [] if shutil.which("nginx") else ["test_nginx.py", "test_nginx_addresses.py", "test_nginx_tls.py"]
+    []
+    if shutil.which("nginx")
+    else ["test_nginx.py", "test_nginx_addresses.py", "test_nginx_queue.py", "test_nginx_tls.py"]
 )
 
 

@@ -40,6 +40,9 @@ OWNER_GETS = {
     "get_show_cancellation": "wrong_move",
     "get_invoice_seller": "no_seller",
     "get_notice_sender": "no_such_notice",
+    "get_show_queue": "no_queue",  # created after it
+    "override_show_queue": "wrong_room_state",  # closed before it
+    "set_show_queue_beacon": "wrong_room_state",
     "upload_poster": "bad_picture",
     "replay_webhook_delivery": "no_such_delivery",
     "leave_organisation": "last_owner",
@@ -50,7 +53,7 @@ LAST = ("DELETE", "transfer_ownership")
 PUBLIC = {
     *("list_cities", "list_events", "list_featured_events", "list_trending_events", "get_event", "get_show"),
     *("get_venue", "get_house", "get_legal_text", "search_events", "get_search_suggestions"),
-    *("get_show_layout", "get_seats", "stream_seats"),
+    *("get_show_layout", "get_seats", "stream_seats", "get_queue", "stream_queue", "get_queue_draw"),
     *("create_account", "log_in", "log_in_gate", "refresh_tokens", "log_out", "complete_sign_in"),
     *("request_password_reset", "reset_password", "request_sign_in_link", "use_sign_in_link"),
     *("confirm_address", "begin_passkey_sign_in", "sign_in_with_passkey", "decline_invitation"),

@@ -8,7 +8,7 @@ import pytest
 from holdfast.accounts import Email, Name
 from holdfast.accounts.token import TokenClaims
 from holdfast.checkin.scan import ScanId
-from holdfast.fields import Country, Currency, Slug, Timezone
+from holdfast.fields import Country, Currency, Slug, Timezone, Title
 from holdfast.notifications.notice import SenderBody
 from holdfast.payments.payment import ReturnPath
 from holdfast.tickets.api import PhoneBody
@@ -28,6 +28,7 @@ SENDER = {"from_name": "Hall", "reply_to": "box@hall.example"}
         (Name, None, "", "Ann"),
         (ScanId, None, "", "scan-1"),
         (ReturnPath, None, "", "/bookings"),
+        (Title, None, "", "Hamlet"),
         (Slug, None, "", "mumbai"),
         (Timezone, None, "", "Europe/Berlin"),
         (Country, None, "", "DE"),

@@ -1,5 +1,6 @@
 """A request body is collected in linear time, and never beyond its limit."""
 
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -23,6 +24,10 @@ class Piece(bytes):
 
 class Numbers(Struct):
     numbers: list[int]
+    decoded_by: int = 0
+
+    def __post_init__(self) -> None:
+        self.decoded_by = threading.get_ident()
 
 
 def sends(pieces: Sequence[bytes]) -> Receive:
@@ -58,3 +63,13 @@ async def test_a_body_of_any_size_is_decoded_or_refused(length: int) -> None:
     assert (await read_off_loop(Numbers, b'{"numbers":[1' + b",1" * length + b"]}")).numbers[-1] == 1
     with pytest.raises(Malformed):
         await read_off_loop(Numbers, b'{"numbers":[1' + b",1" * length)
+
+
+async def test_a_long_body_is_decoded_beside_the_loop() -> None:
+    short, long = [
+        await read_off_loop(Numbers, b'{"numbers":[1' + b",1" * length + b"]}")
+        for length in (3, OFF_LOOP_BYTES)
+    ]
+
+    assert short.decoded_by == threading.get_ident()
+    assert long.decoded_by != threading.get_ident()

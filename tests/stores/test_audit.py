@@ -19,6 +19,8 @@ FORGET = (
     "DELETE FROM booking_move WHERE show_id = $1",
     "DELETE FROM outbox WHERE show_id = $1",
     "DELETE FROM ticket WHERE show_id = $1",
+    "DELETE FROM reserved_seat WHERE show_id = $1",
+    "DELETE FROM waitlist_offer WHERE show_id = $1",
 )
 
 # What a broken program, or a person with psql, could do to a show ($1) with a HELD booking of two seats.
@@ -37,6 +39,12 @@ PLANTS = {
     "amounts_add_up": "UPDATE booking SET amount_minor = amount_minor - 1 WHERE show_id = $1",
     "expired_holds_are_closed": "UPDATE booking SET expires_at = now() - interval '1 minute'"
     " WHERE show_id = $1",
+    "reserved_seats_have_their_key": "INSERT INTO reserved_seat (show_id, seat) VALUES ($1, 7)",
+    "reserved_seats_are_waited_for": "WITH key AS (INSERT INTO taken_seat (show_id, seat, number)"
+    " VALUES ($1, 7, 0)) INSERT INTO reserved_seat (show_id, seat, since)"
+    " VALUES ($1, 7, now() - interval '1 hour')",
+    "every_offer_ends": "INSERT INTO waitlist_offer (show_id, number, entry, seats, expires_at)"
+    " VALUES ($1, 1, 1, '{3}', now())",
 }
 
 

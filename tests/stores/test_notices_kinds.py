@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from typing import Any
 
@@ -21,6 +21,7 @@ from holdfast.organisations.organisation import NewInvitation
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.tickets.transfer import Giver, Transfers
+from holdfast.waitlist.entry import NewEntry
 from holdfast.web.caller import Caller, Role, Scope
 from tests.support import shows as cast
 from tests.support.ledger_payments import confirmed
@@ -28,6 +29,7 @@ from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_ser
 from tests.support.mailed_links import a_link
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import bought, payment_request, refund_jobs
+from tests.support.show_fixture import an_owner
 
 PUBLIC = "https://hall.example"
 
@@ -149,6 +151,39 @@ async def is_taken_back(scene: Scene) -> Booking:
     return booking
 
 
+async def waits(scene: Scene) -> None:
+    new = NewEntry(
+        show_id=scene.show,
+        owner_id=scene.reader,
+        seats=1,
+        categories=(),
+        price_minor_max=None,
+        together=True,
+        until=datetime.now(UTC) + timedelta(hours=1),
+    )
+    await scene.app.waitlists.store.add(new)
+
+
+async def is_offered(scene: Scene) -> Booking:
+    other = await hold(scene.app, scene.show, an_owner(), 1)
+    await waits(scene)
+    await scene.app.holds.cancel(other)
+    await scene.app.waitlists.steps.run(scene.show)
+    entry = await scene.app.waitlists.store.live_entry(scene.show, scene.reader)
+    assert entry is not None
+    booking = await scene.app.waitlists.store.offer_of(entry)
+    assert booking is not None
+    return booking
+
+
+async def misses_the_offer(scene: Scene) -> Booking:
+    booking = await is_offered(scene)
+    await scene.ends_in(0)
+    await scene.app.bookings.sweep(1000)
+    await scene.app.waitlists.steps.run(scene.show)
+    return booking
+
+
 async def signs_up(scene: Scene) -> None:
     """With an address that has an account: the mail says so."""
     body = {"email": scene.address, "password": "correct horse battery", "name": "Zoë"}
@@ -237,6 +272,9 @@ HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking | None]], st
     NoticeKind.TICKET_GIVEN: (gives_away, "You transferred", "no longer works", set()),
     NoticeKind.TICKET_GOT: (is_given, "been sent a ticket", "Ann sent you a ticket", set()),
     NoticeKind.TICKET_TAKEN_BACK: (is_taken_back, "Zoë took back", "before you accepted it", set()),
+    NoticeKind.WAITLIST_JOINED: (waits, "on the waitlist", "leave the waitlist at any time", set()),
+    NoticeKind.WAITLIST_OFFER: (is_offered, "A seat for you", "Pay before the time runs out", set()),
+    NoticeKind.WAITLIST_ENDED: (misses_the_offer, "has ended", "went to the next party", set()),
     NoticeKind.CONFIRM_ADDRESS: (signs_up, "Confirm your email", "already an account", set()),
     NoticeKind.RESET_PASSWORD: (forgets, "new password", "works once", set()),
     NoticeKind.SIGN_IN_LINK: (wants_a_link, "sign-in link", "works once", set()),
@@ -274,6 +312,7 @@ LEADS_TO_BOOKING = {
         NoticeKind.SHOW_CHANGED,
         NoticeKind.TICKETS,
         NoticeKind.TICKET_GIVEN,
+        NoticeKind.WAITLIST_OFFER,
     ),
 }
 

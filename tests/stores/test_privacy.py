@@ -15,6 +15,8 @@ from tests.support.account_processes import bearer, is_let_in
 from tests.support.mail_servers import a_reader
 from tests.support.mailed_links import a_link
 from tests.support.paid_bookings import bought
+from tests.support.show_fixture import Till
+from tests.support.waitlist_hall import WaitlistHall, a_hall
 
 NAME = "Zoë Łukasiewicz"
 BOOKS = (
@@ -46,6 +48,9 @@ async def test_the_download_has_everything_of_a_person_and_nothing_of_others(app
     show = await cast.a_show(app, 20)
     mine = await bought(app, show, 1, 2, owner=reader)
     await bought(app, show, 3, owner=other)
+    hall = WaitlistHall(Till(app, show))
+    await hall.join(2, owner=reader)
+    await hall.join(3, owner=other)
 
     data = json.loads(msgspec.json.encode(await app.personal_data.load(reader)))
 
@@ -53,6 +58,7 @@ async def test_the_download_has_everything_of_a_person_and_nothing_of_others(app
     assert [one["amount_minor"] for one in data["bookings"]] == [mine.amount_minor]
     assert [one["amount_minor"] for one in data["payments"]] == [mine.amount_minor]
     assert len(data["tickets"]) == 2
+    assert [(one["show_id"], one["seats"]) for one in data["waitlists"]] == [(show, 2)]
     assert "Bob" not in json.dumps(data)
 
 
@@ -84,6 +90,16 @@ async def test_erasure_deletes_the_person_and_leaves_the_books(app: App) -> None
     back = await app.transfers.take_back(show, given.serial, Giver(giver, giver_address))
     assert back.is_of(giver)
     assert bearer(session)
+
+
+async def test_an_erased_person_waits_no_longer(app: App) -> None:
+    reader, _ = await a_reader(app)
+    hall = await a_hall(app)
+    entry = await hall.join(2, owner=reader)
+
+    await app.erasure.erase(reader)
+
+    assert await hall.state_of(entry) == "left"
 
 
 async def test_the_address_is_free_again(app: App) -> None:

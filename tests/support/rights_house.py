@@ -50,6 +50,9 @@ BODIES: dict[str, Any] = {
     "create_webhook_endpoint": {"url": "https://example.com/more"},
     "update_webhook_endpoint": {"kinds": []},
     "replay_webhook_deliveries": {"since": "2026-01-01T00:00:00Z"},
+    "set_show_queue": {"inside_max": 10},
+    "override_show_queue": {"reason": "the scanners are down"},
+    "set_show_queue_beacon": {"value": "f00d"},
     "set_notice_sender": {"from_name": "A Ltd"},
 }
 

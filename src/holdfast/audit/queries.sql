@@ -36,7 +36,7 @@ ORDER BY closes_at, show_id;
 
 -- name: seats_taken_as_booked
 -- A live booking has exactly its seats in taken_seat, and no other booking has any. An archived sale has
--- none.
+-- none. A key with the number 0 is reserved for the waitlist: waitlist.sql.
 SELECT coalesce(live.show_id, taken_seat.show_id) AS show_id,
        format('seat %s: booking %s, key %s',
               coalesce(live.seat, taken_seat.seat), live.number, taken_seat.number) AS what
@@ -44,6 +44,7 @@ SELECT coalesce(live.show_id, taken_seat.show_id) AS show_id,
          WHERE state IN ('held', 'paying', 'confirmed', 'blocked')) AS live
   FULL JOIN taken_seat ON taken_seat.show_id = live.show_id AND taken_seat.seat = live.seat
  WHERE live.number IS DISTINCT FROM taken_seat.number
+   AND (live.number IS NOT NULL OR taken_seat.number <> 0)
    AND NOT EXISTS (SELECT FROM sale WHERE sale.show_id = live.show_id AND sale.archived_at IS NOT NULL);
 
 -- name: no_owner_over_the_limit

@@ -23,6 +23,8 @@ from holdfast.payments import Charge, Gateway, GatewayAnswer, parse_payment_key
 Q = Queries("holdfast.audit")
 MONEY = Queries("holdfast.audit", "money")
 AUDIT_LOG = Queries("holdfast.audit", "audit_log")
+QUEUES = Queries("holdfast.audit", "queues")
+WAITLIST = Queries("holdfast.audit", "waitlist")
 
 CHECKS = (
     "one_owner_per_seat",
@@ -34,9 +36,18 @@ CHECKS = (
     "one_fact_per_move",
     "amounts_add_up",
 )
+QUEUE_CHECKS = (
+    "one_live_place_per_person",
+    "one_place_per_number",
+    "people_called_in_order",
+    "people_inside_within_the_cap",
+    "draw_as_committed",
+)
 AUDIT_LOG_CHECKS = ("audit_log_is_whole", "audit_log_is_erased_on_record", "audit_log_has_its_end")
+WAITLIST_CHECKS = ("reserved_seats_have_their_key", "reserved_seats_are_waited_for", "every_offer_ends")
 AUDIT_WITHIN_S = 600  # for each of its statements: they read whole tables
 SWEPT_WITHIN_S = 10
+OFFERED_WITHIN_S = 60  # a step of the waitlist that is later than this is missing
 SETTLE_S = 1.0  # between two looks at a map or a gateway: what differs in both is not just on its way
 LOOKS_MAX = 2
 
@@ -57,8 +68,14 @@ async def audit(
         "expired_holds_are_closed",
         [Violation("expired_holds_are_closed", r["show_id"], r["what"]) for r in rows],
     )
+    for check in WAITLIST_CHECKS:
+        rows = await postgres.fetch(getattr(WAITLIST, check), OFFERED_WITHIN_S, timeout=AUDIT_WITHIN_S)
+        report.note(check, [Violation(check, row["show_id"], row["what"]) for row in rows])
     for check in MONEY_CHECKS:
         report.note(check, await money_violations(postgres, check))
+    for check in QUEUE_CHECKS:
+        rows = await postgres.fetch(getattr(QUEUES, check), timeout=AUDIT_WITHIN_S)
+        report.note(check, [Violation(check, row["show_id"], row["what"]) for row in rows])
     for check in AUDIT_LOG_CHECKS:
         report.note(check, await audit_log_violations(postgres, check))
     if gateway is not None:

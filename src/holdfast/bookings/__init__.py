@@ -21,9 +21,20 @@ from holdfast.bookings.booking import (
     from_reference,
     public_id,
     reference,
+    reserved_claim,
 )
 from holdfast.bookings.errors import HoldGone, NoSuchBooking, WrongMove
 from holdfast.bookings.limits import HoldLimits, address_party
+from holdfast.bookings.reservations import (
+    NewOffer,
+    WaitlistSale,
+    open_offer,
+    reserved_seats,
+    set_waitlist,
+    share_waitlist_sale,
+    unreserve_seats,
+    waitlist_sale,
+)
 from holdfast.bookings.store import Bookings, set_sale
 from holdfast.bookings.transactions import (
     block_in,
@@ -55,6 +66,7 @@ __all__ = [
     "HoldLimits",
     "LiveBooking",
     "LockedSale",
+    "NewOffer",
     "NoSuchBooking",
     "Opening",
     "OpeningOutcome",
@@ -62,6 +74,7 @@ __all__ = [
     "RefundShown",
     "Rival",
     "SeatsLost",
+    "WaitlistSale",
     "WrongMove",
     "address_party",
     "better_note",
@@ -76,11 +89,18 @@ __all__ = [
     "lock_sale",
     "lock_sale_for_rebuild",
     "move_releases",
+    "open_offer",
     "public_id",
     "raise_epoch",
     "reference",
     "reprice_sale",
+    "reserved_claim",
+    "reserved_seats",
     "seats_by_category",
     "set_sale",
+    "set_waitlist",
+    "share_waitlist_sale",
     "taken_seats",
+    "unreserve_seats",
+    "waitlist_sale",
 ]

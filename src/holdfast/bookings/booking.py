@@ -71,6 +71,15 @@ def after(state: BookingState, move: BookingMove) -> BookingState:
         raise WrongMove(state=state, move=move) from None
 
 
+WAITLIST = "waitlist"  # claim id of seats that are reserved for the waitlist: no booking has them
+OFFER = "offer"  # claim ids of offers to parties of the waitlist begin with it: functions_waitlist.sql
+
+
+def reserved_claim(seats: Iterable[int]) -> Claim:
+    """Seats that are reserved for the waitlist, or were until now, for the map."""
+    return Claim(WAITLIST, 0, tuple(sorted(seats)))
+
+
 class Booking(Struct, frozen=True, gc=False):
     show_id: int
     number: int
@@ -96,6 +105,11 @@ class Booking(Struct, frozen=True, gc=False):
     def claim(self) -> Claim:
         """Its name in Redis."""
         return Claim(self.claim_id, self.owner_id, self.seats)
+
+    @property
+    def is_offer(self) -> bool:
+        """Made for a party of the waitlist: it has its own window, and is neither extended nor merged."""
+        return self.claim_id.startswith(OFFER)
 
 
 class Opening(Struct, frozen=True, gc=False):
@@ -160,15 +174,19 @@ class SeatsLost(Struct, frozen=True, gc=False):
             BookingState.CONFIRMED: "commit",
             BookingState.BLOCKED: "block",
         }
-        by_claim = {rival.claim: rival for rival in self.rivals}
+        reserved = [rival.seat for rival in self.rivals if rival.claim.claim_id == WAITLIST]
+        by_claim = {rival.claim: rival for rival in self.rivals if rival.claim.claim_id != WAITLIST}
         # 0, no end, while it is being paid for: the payment decides, however long the gateway takes.
         return [
-            Settlement(
-                actions.get(rival.state, "adopt"),
-                claim,
-                0 if rival.state is BookingState.PAYING else max(1, rival.left_ms),
-            )
-            for claim, rival in by_claim.items()
+            *([Settlement("reserve", reserved_claim(reserved))] if reserved else []),
+            *(
+                Settlement(
+                    actions.get(rival.state, "adopt"),
+                    claim,
+                    0 if rival.state is BookingState.PAYING else max(1, rival.left_ms),
+                )
+                for claim, rival in by_claim.items()
+            ),
         ]
 
 
@@ -220,6 +238,7 @@ class LockedSale:
     map_stale: bool
     revision: int
     is_closed: bool  # cancelled, or not public
+    has_waitlist: bool  # freed seats are reserved for it
     opens_in_ms: int
     closes_in_ms: int
 

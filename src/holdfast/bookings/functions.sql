@@ -171,8 +171,16 @@ BEGIN
     END IF;
 END $$;
 
--- Deletes the seats of bookings that no longer take seats. The caller has locked and moved the bookings.
-CREATE OR REPLACE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RETURNS void LANGUAGE sql AS $$
+-- Frees the seats of bookings that no longer take seats. The caller has locked and moved the bookings. Seats
+-- of a show with a waitlist are not free for the public: they are reserved, in this same transaction.
+CREATE OR REPLACE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM sale WHERE show_id = ANY (p_show) AND has_waitlist) THEN
+        PERFORM reserve_seats(booking.show_id, booking.number, booking.seats)
+           FROM booking
+           JOIN unnest(p_show, p_number) AS requested (show_id, number) USING (show_id, number);
+    END IF;
     DELETE FROM taken_seat
      USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
               FROM booking
@@ -180,7 +188,15 @@ CREATE OR REPLACE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RET
      WHERE taken_seat.show_id = gone.show_id
        AND taken_seat.seat = gone.seat
        AND taken_seat.number = gone.number;
-$$;
+END $$;
+
+-- The same for some seats of one booking.
+CREATE OR REPLACE FUNCTION release_some_seats(p_show bigint, p_number bigint, p_seats int[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM reserve_seats(p_show, p_number, p_seats);
+    DELETE FROM taken_seat WHERE show_id = p_show AND seat = ANY (p_seats) AND number = p_number;
+END $$;
 
 -- Expired HELD bookings among these become EXPIRED. Rows that another transaction has locked are skipped:
 -- their owner is extending, cancelling or paying, and the next sweep looks at them again.
@@ -298,8 +314,7 @@ BEGIN
      WHERE show_id = p_booking.show_id AND number = p_booking.number
  RETURNING booking.* INTO v_after;
     PERFORM void_tickets(p_booking.show_id, p_booking.number, p_seats);
-    DELETE FROM taken_seat
-     WHERE show_id = p_booking.show_id AND seat = ANY (p_seats) AND number = p_booking.number;
+    PERFORM release_some_seats(p_booking.show_id, p_booking.number, p_seats);
     INSERT INTO booking_move (show_id, number, move, state, fence, actor_id, seats)
     VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor, p_seats);
     PERFORM add_fact(v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(

@@ -196,8 +196,9 @@ RETURNS TABLE (show_id bigint, seat int, number bigint, ord int) LANGUAGE sql ST
      WHERE a.number IS NOT NULL;
 $$;
 
--- Expired holds on the requested seats become EXPIRED, and their seats go to the requests. Rows that another
--- transaction has locked are skipped: their seats are not taken here, so no batch waits for another.
+-- Expired holds on the requested seats become EXPIRED, and their seats go to the requests; with a waitlist
+-- they are reserved instead. Rows that another transaction has locked are skipped: their seats are not taken
+-- here, so no batch waits for another.
 CREATE OR REPLACE FUNCTION expire_under(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (show_id bigint, number bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -235,12 +236,17 @@ BEGIN
 END $$;
 
 -- Which requests lack a seat, and which booking has it: the caller puts these into the map in Redis, which
--- does not know them.
+-- does not know them. A seat that is reserved for the waitlist looks like a block of its own.
 CREATE OR REPLACE FUNCTION find_losers(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (lost int[], details jsonb) LANGUAGE sql AS $$
     WITH missing AS (
         SELECT s.ord, s.seat,
-               booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
+               CASE taken_seat.number WHEN 0 THEN 'waitlist' ELSE booking.claim_id END AS claim_id,
+               CASE taken_seat.number WHEN 0 THEN 0 ELSE booking.owner_id END AS owner_id,
+               CASE taken_seat.number WHEN 0 THEN ARRAY[s.seat] ELSE booking.seats END AS seats,
+               CASE taken_seat.number WHEN 0 THEN 'blocked' ELSE booking.state END AS state,
+               CASE taken_seat.number WHEN 0 THEN now() + interval '1 h' ELSE booking.expires_at END
+                   AS expires_at
           FROM requested_seats(p_show, p_seats, p_number) AS s
           LEFT JOIN taken_seat USING (show_id, seat)
           LEFT JOIN booking ON booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number

@@ -241,7 +241,6 @@ BEGIN
     END IF;
     UPDATE booking SET state = 'refunded' WHERE show_id = p_show AND number = p_number;
     PERFORM void_tickets(p_show, p_number, v_booking.seats);
-    DELETE FROM taken_seat
-     WHERE show_id = p_show AND seat = ANY (v_booking.seats) AND number = p_number;
+    PERFORM release_some_seats(p_show, p_number, v_booking.seats);
     PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'refund', p_actor);
 END $$;

@@ -35,6 +35,7 @@ BEGIN
          WHERE ctid = ANY (ARRAY(SELECT ctid FROM party_count WHERE show_id = v_show LIMIT v_left));
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;
+        DELETE FROM reserved_seat WHERE show_id = v_show;
         UPDATE sale
            SET archived_at = coalesce(archived_at, clock_timestamp()),
                purged_at = CASE WHEN v_left > 0 THEN now() END

@@ -19,12 +19,15 @@ SELECT 1 FROM sale WHERE show_id = $1 FOR UPDATE;
 GROUP BY 1, 2;
 
 -- name: taken_seats
--- Seats that are not free. Seats of an expired hold are free, even if its row is not closed yet.
+-- Seats that are not free; those reserved for the waitlist are blocked. Seats of an expired hold are free,
+-- even if its row is not closed yet.
 SELECT unnest(seats) AS seat, state::text AS state
   FROM booking
  WHERE show_id = $1
    AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = $1))
-   AND (state <> 'held' OR expires_at > now());
+   AND (state <> 'held' OR expires_at > now())
+ UNION ALL
+SELECT seat, 'blocked' FROM reserved_seat WHERE show_id = $1;
 
 -- name: block
 SELECT number FROM block_seats($1, $2, $3, $4);

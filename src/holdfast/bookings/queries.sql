@@ -115,7 +115,7 @@ UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now()
 
 -- name: lock_sale
 -- Against holds that are being opened, until the map is published.
-SELECT epoch, map_stale, revision, cancelled OR hidden AS is_closed,
+SELECT epoch, map_stale, revision, cancelled OR hidden AS is_closed, has_waitlist,
        floor(extract(epoch FROM opens_at - now()) * 1000)::bigint AS opens_in_ms,
        floor(extract(epoch FROM closes_at - now()) * 1000)::bigint AS closes_in_ms
   FROM sale
@@ -141,12 +141,24 @@ SELECT show_id
 -- name: live_bookings
 -- Everything that takes seats in a show now. Found by the seats, so that ended bookings cost nothing. The
 -- array makes it two index scans whatever the statistics say: they know nothing of a show that has just gone
--- on sale, and a join planned for one row took 38 s for 15 000.
-SELECT number, owner_id, claim_id, seats, state::text AS state, counts,
-       ceil(extract(epoch FROM expires_at - now()) * 1000)::bigint AS left_ms
-  FROM booking
- WHERE show_id = $1
-   AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = $1));
+-- on sale, and a join planned for one row took 38 s for 15 000. Seats that are reserved for the waitlist are
+-- a block without a number; so are those of lapsed holds that no sweep has closed, if there is a waitlist.
+WITH live AS (
+    SELECT number, owner_id, claim_id, seats, state::text AS state, counts,
+           ceil(extract(epoch FROM expires_at - now()) * 1000)::bigint AS left_ms,
+           state = 'held' AND expires_at <= now()
+           AND (SELECT has_waitlist FROM sale WHERE show_id = $1) AS is_waited_for
+      FROM booking
+     WHERE show_id = $1
+       AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = $1))
+)
+SELECT number, owner_id, claim_id, seats, state, counts, left_ms FROM live WHERE is_waited_for IS NOT TRUE
+ UNION ALL
+SELECT 0, 0, 'waitlist', array_agg(seat ORDER BY seat), 'blocked', false, 0
+  FROM (SELECT seat FROM reserved_seat WHERE show_id = $1
+         UNION ALL
+        SELECT unnest(seats) FROM live WHERE is_waited_for) AS reserved
+HAVING count(*) > 0;
 
 -- name: lapses
 -- Owners and parties whose holds ended unpaid lately: those that may be in a cool-down, a day at most. Found
@@ -176,17 +188,19 @@ SELECT show_id FROM sale
  WHERE show_id > $1 AND closes_at > now() AND epoch > 1 AND NOT map_stale ORDER BY show_id LIMIT $2;
 
 -- name: counts
--- Seats by state, for listings; a lapsed hold is free. Held and paying seats are what remains of the taken
--- ones: an index of live bookings by show would cost every hold an entry, and every look at lapsed bookings
--- gets slower with each night of them. An archived sale has no taken seats.
+-- Seats by state, for listings; a lapsed hold is free, and a seat reserved for the waitlist is blocked.
+-- Held and paying seats are what remains of the taken ones: an index of live bookings by show would cost each
+-- hold an entry, and every look at lapsed bookings gets slower with each night of them. An archived sale has
+-- no taken seats.
 -- MATERIALIZED: lapsed holds are found by their end; by their show the planner would find ended ones, too.
 WITH due AS MATERIALIZED (
     SELECT show_id, seats FROM booking WHERE state = 'held' AND expires_at <= now()
 ), lapsed AS (
     SELECT show_id, sum(cardinality(seats))::int AS seats FROM due WHERE show_id = ANY ($1) GROUP BY show_id
 )
-SELECT requested.show_id, booked.seats AS booked, blocked.seats AS blocked,
-       greatest(taken.seats - booked.seats - blocked.seats - coalesce(lapsed.seats, 0), 0) AS held
+SELECT requested.show_id, booked.seats AS booked, blocked.seats + reserved.seats AS blocked,
+       greatest(taken.seats - booked.seats - blocked.seats - reserved.seats - coalesce(lapsed.seats, 0), 0)
+           AS held
   FROM unnest($1::bigint[]) AS requested (show_id)
  CROSS JOIN LATERAL (SELECT count(*)::int AS seats FROM taken_seat
                       WHERE taken_seat.show_id = requested.show_id) AS taken
@@ -194,4 +208,6 @@ SELECT requested.show_id, booked.seats AS booked, blocked.seats AS blocked,
                       WHERE booking.show_id = requested.show_id AND state = 'confirmed') AS booked
  CROSS JOIN LATERAL (SELECT coalesce(sum(cardinality(seats)), 0)::int AS seats FROM booking
                       WHERE booking.show_id = requested.show_id AND state = 'blocked') AS blocked
+ CROSS JOIN LATERAL (SELECT count(*)::int AS seats FROM reserved_seat
+                      WHERE reserved_seat.show_id = requested.show_id) AS reserved
   LEFT JOIN lapsed USING (show_id);

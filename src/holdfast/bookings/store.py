@@ -148,7 +148,7 @@ class Bookings:
         if row is None:
             # A duplicate of this request in the same batch came first and lost: nothing of it was stored.
             return (await self._open_by_show([opening], 0))[0]
-        booking = msgspec.structs.replace(_parse_booking(row), is_replay=True)
+        booking = msgspec.structs.replace(parse_booking(row), is_replay=True)
         if row["has_lapsed"]:  # the sweep has not closed the row yet, but its seats are free
             booking = msgspec.structs.replace(booking, state=BookingState.EXPIRED)
         if booking.body_hash != opening.body_hash:
@@ -172,16 +172,16 @@ class Bookings:
     async def booking_many(self, keys: Sequence[tuple[int, int]]) -> list[Booking | None]:
         """By (show_id, number); None for one that there is not."""
         rows = await self._postgres.fetch(Q.bookings, [key[0] for key in keys], [key[1] for key in keys])
-        found = {(row["show_id"], row["number"]): _parse_booking(row) for row in rows}
+        found = {(row["show_id"], row["number"]): parse_booking(row) for row in rows}
         return [found.get(key) for key in keys]
 
     async def booking_of_request(self, owner_id: int, show_id: int, request_id: str) -> Booking | None:
         row = await self._postgres.fetchrow(Q.booking_of_request, owner_id, show_id, request_id)
-        return _parse_booking(row) if row else None
+        return parse_booking(row) if row else None
 
     async def bookings_of(self, owner_id: int, *, before: int, limit: int) -> list[Booking]:
         return [
-            _parse_booking(row)
+            parse_booking(row)
             for row in await self._postgres.fetch(Q.bookings_of_owner, owner_id, before, limit)
         ]
 
@@ -204,20 +204,20 @@ class Bookings:
         found = zip(*((one.show_id, one.number, one.fence) for one in bookings), strict=True)
         with fault_injection.fault_points("ledger.cancel"):
             rows = await self._postgres.fetch(Q.cancel, *found, state, actor_id, str(lock_wait_ms))
-        cancelled = {(row["show_id"], row["number"]): _parse_booking(row) for row in rows}
+        cancelled = {(row["show_id"], row["number"]): parse_booking(row) for row in rows}
         return [cancelled.get((one.show_id, one.number)) for one in bookings]
 
     async def confirm_free(self, booking: Booking) -> Booking | None:
         """A held booking that costs nothing; None: it cannot be confirmed any more."""
         row = await self._postgres.fetchrow(Q.confirm_free, booking.show_id, booking.number, booking.fence)
-        return _parse_booking(row) if row else None
+        return parse_booking(row) if row else None
 
     async def merge(self, to: Booking, added: Booking, *, life_max_s: int) -> tuple[Booking, int] | None:
         """`to` with all seats, and its time left in ms; None: one is not held any more. Busy: as cancel."""
         keys = (to.show_id, to.number, to.fence, added.number, added.fence)
         with busy_if_locked():
             row = await self._postgres.fetchrow(Q.merge, *keys, life_max_s, str(OWN_LOCK_WAIT_MS))
-        return (_parse_booking(row), row["left_ms"]) if row else None
+        return (parse_booking(row), row["left_ms"]) if row else None
 
     async def extension_ms(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> int | None:
         """What the hold would have left if it were extended now; None: it is not held any more."""
@@ -229,7 +229,7 @@ class Bookings:
         """None: not held any more. A locked sale raises LockNotAvailableError for all."""
         keys = zip(*((one.show_id, one.number, one.fence, one.ttl_s) for one in more), strict=True)
         rows = await self._postgres.fetch(Q.extend, *keys, more[0].life_max_s, str(lock_wait_ms))
-        extended = {(row["show_id"], row["number"]): _parse_booking(row) for row in rows}
+        extended = {(row["show_id"], row["number"]): parse_booking(row) for row in rows}
         return [extended.get((one.show_id, one.number)) for one in more]
 
     async def sweep(self, limit: int) -> list[tuple[int, int]]:
@@ -253,7 +253,7 @@ class Bookings:
         raise Busy(retry_after_s=1)
 
     async def blocks(self, show_id: int) -> list[Booking]:
-        return [_parse_booking(row) for row in await self._postgres.fetch(Q.blocks, show_id)]
+        return [parse_booking(row) for row in await self._postgres.fetch(Q.blocks, show_id)]
 
     async def sale(self, show_id: int) -> Sale | None:
         row = await self._postgres.fetchrow(Q.sale, show_id)
@@ -291,7 +291,7 @@ async def set_sale(tx: Transaction, **sale: Any) -> None:
     await tx.execute(Q.set_sale, *(sale[name] for name in names))
 
 
-def _parse_booking(row: Any) -> Booking:
+def parse_booking(row: Any) -> Booking:
     return Booking(
         row["show_id"],
         row["number"],

@@ -93,7 +93,24 @@ ClaimOutcome = Claimed | UnitsTaken | LimitReached | NotEnoughUnits | PoolClosed
 # free      its committed units are free again: the durable store has given them back
 # block     its units are blocked, and count for no owner
 # unblock   blocked units are free again
-Action = Literal["release", "lapse", "commit", "extend", "adopt", "free", "block", "unblock"]
+# drop      as release, and never reserved: the durable store never had a row for it
+# reserve   these units are reserved: blocked, and the claim has no entry
+# unreserve  they are free again, if they are still blocked
+#
+# Units of a pool whose meta has the field `reserves` are reserved when they come free: A becomes X.
+Action = Literal[
+    "release",
+    "lapse",
+    "commit",
+    "extend",
+    "adopt",
+    "free",
+    "block",
+    "unblock",
+    "drop",
+    "reserve",
+    "unreserve",
+]
 
 
 @dataclass(frozen=True, slots=True)

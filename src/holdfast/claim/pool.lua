@@ -1,6 +1,6 @@
 -- What every script of a pool shares; included, never run alone.
 --
---   units    string  one byte per unit: A free, H claimed, B committed, X blocked
+--   units    string  one byte per unit: A free, H claimed, B committed, X blocked or reserved
 --   ends     zset    claim -> end in ms; a claim is "id|owner|unit,unit,…", so that it can free its own units
 --   owners   hash    "#id" -> claim: the same id gives the same claim; counters: see parties.lua
 --   meta     hash    epoch, n, run_id, opens, closes and whatever the pool's owner keeps beside them
@@ -11,10 +11,10 @@
 
 local units_key, ends_key, owners_key, meta_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local time = redis.call("TIME")
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local changed = {}
+local now_ms, changed = time[1] * 1000 + math.floor(time[2] / 1000), {}
 
 -- include parties
+-- include freed
 
 local function put(units, code)
   local first = 1
@@ -34,10 +34,10 @@ local function parts(claim)
   return owner, units, id
 end
 
-local function release(claim)
+local function release(claim, code)
   if redis.call("ZREM", ends_key, claim) == 0 then return false end
   local owner, units, id = parts(claim)
-  put(units, "A")
+  put(units, code or freed_code())
   count(owner, -#units)
   count_live(id, owner, #units, -1)
   redis.call("HDEL", owners_key, entry_of(id))

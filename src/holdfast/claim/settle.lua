@@ -8,11 +8,13 @@
 -- ARGV    run id, msgpack of {{action, claim, ms}, …}; a claim is "id|owner|unit,unit,…"
 --         "release"   its units are free again, if the claim is still there
 --         "lapse"     the same, and it counts as a claim that ended unused
+--         "drop"     as release, and its units are not reserved: the durable store never had a row for it
 --         "commit"   its units are committed, even if the claim has ended: the durable store decided
 --         "extend"   it ends `ms` from now, if it is still there; 0: it does not end (pinned)
 --         "adopt"    the ledger has a live row for it: written into the map, to end `ms` from now; 0: pinned
 --         "free"     its units are free: the durable store has given back a committed row
 --         "block"    its units are blocked, and "unblock" frees them: no owner's count changes
+--         "reserve"  its units are blocked, and "unreserve" frees them: it is not a claim and has no entry
 --
 -- Returns "map_missing", or msgpack of {epoch, version, {true or false, …}}: was there anything to do?
 
@@ -38,6 +40,14 @@ end
 
 local function settle(action, claim, ms)
   local owner, units, id = parts(claim)
+  if action == "drop" then return release(claim, "A") and true or false end
+  if action == "reserve" then clear(units) put(units, "X") return true end
+  if action == "unreserve" then
+    for _, unit in ipairs(units) do
+      if redis.call("GETRANGE", units_key, unit, unit) == "X" then put({unit}, "A") end
+    end
+    return true
+  end
   if action == "release" or action == "lapse" then
     local released = release(claim)
     if released and action == "lapse" then note_lapses(id, owner) end
@@ -55,7 +65,7 @@ local function settle(action, claim, ms)
     -- map would free units that another owner has claimed in the new one.
     if not known then return false end
     redis.call("HDEL", owners_key, entry_of(id))
-    put(units, "A")
+    put(units, freed_code())
     if action == "free" then count(owner, -#units) end
     return true
   end

@@ -30,6 +30,7 @@ from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild_copies import figures, search
 from holdfast.cli.replay import replay
 from holdfast.cli.scanner import gate
+from holdfast.cli.verify_draw import verify_draw
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.errors import Refusal
@@ -52,8 +53,8 @@ cli = typer.Typer(
 cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
-cli.command()(gate)
-cli.command()(openapi)
+for _command in (gate, openapi, verify_draw):
+    cli.command()(_command)
 GROUPS = {"account": accounts, "api-key": api_keys, "keys": keys, "tickets": tickets}
 GROUPS |= {"facts": facts, "figures": figures}
 GROUPS |= {"webhooks": webhooks, "notices": notices, "refunds": refunds, "search": search, "show": show}
@@ -223,8 +224,8 @@ def doctor(data: Data = None, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-for _command in (reconcile, replay):
-    cli.command(context_settings={"obj": lambda data, act: _act(data, act)})(_command)
+for _acting in (reconcile, replay):
+    cli.command(context_settings={"obj": lambda data, act: _act(data, act)})(_acting)
 
 
 # ── inside child processes ────────────────────────────────────────────────────────────

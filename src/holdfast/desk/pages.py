@@ -16,11 +16,13 @@ from holdfast.desk import (
     keys,
     legal,
     proposals,
+    queue,
     refunds,
     replay_page,
     settings,
     show_page,
     team,
+    waitlist,
     webhooks,
 )
 from holdfast.desk.access import DeskPage, build_routes
@@ -37,6 +39,8 @@ DESK_PAGES: tuple[DeskPage, ...] = (
     *refunds.desk.all,
     *proposals.desk.all,
     *blocks.desk.all,
+    *queue.desk.all,
+    *waitlist.desk.all,
     *door.desk.all,
     *team.desk.all,
     *legal.desk.all,

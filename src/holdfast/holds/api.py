@@ -30,6 +30,7 @@ from holdfast.holds.request import (
     parse_selection,
 )
 from holdfast.layouts import UnknownSeat
+from holdfast.waitingroom import REFUSED_PASSES
 from holdfast.web.caller import Role
 from holdfast.web.idempotency import REPLAYED, checked_key
 from holdfast.web.responses import answer, read
@@ -57,6 +58,7 @@ class ExtendBody(Struct, forbid_unknown_fields=True, frozen=True):
         RangeLimit,
         CoolDown,
         NotOnSale,
+        *REFUSED_PASSES,
         HoldGone,
         KeyReused,
         BadKey,
@@ -89,7 +91,10 @@ async def hold_seats(request: Request) -> Response:
         selection = parse_selection(body, show)
     expected = body.expected_total_minor
     booking = await app.holds.hold(
-        HoldRequest(show, owner_id, request_id, claim, compute_body_hash(raw), selection, expected)
+        HoldRequest(
+            *(show, owner_id, request_id, claim, compute_body_hash(raw), selection, expected),
+            admission=state["headers"].get(b"admission", b"").decode("latin-1"),
+        )
     )
     if booking.revision > show.revision:  # the layout may have changed since the show was cached
         show = await app.catalogue.show_at_revision(show_id, booking.revision)

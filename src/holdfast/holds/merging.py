@@ -16,7 +16,7 @@ from holdfast.holds.service import HoldService
 
 def can_merge(first: Booking, added: Booking, show: ShowOnSale) -> bool:
     """Same buyer, same terms, and no more seats than one order may have."""
-    is_held = first.state is added.state is BookingState.HELD
+    is_held = first.state is added.state is BookingState.HELD and not (first.is_offer or added.is_offer)
     is_alike = (first.owner_id, first.revision) == (added.owner_id, added.revision)
     count = len(first.seats) + len(added.seats)
     return is_held and is_alike and count <= min(SEATS_MAX, show.order_seats_max)
@@ -28,6 +28,8 @@ async def merge_holds(holds: HoldService, config: Config, show: ShowOnSale, *two
     if added.state is BookingState.CANCELLED and set(added.seats) <= set(first.seats):
         return first
     if not can_merge(first, added, show):
+        if first.is_offer or added.is_offer:
+            raise WrongMove(state=first.state, move="merge")
         if first.state is added.state is BookingState.HELD:
             raise OverLimit(limit=min(SEATS_MAX, show.order_seats_max))
         gone = first if first.state is not BookingState.HELD else added

@@ -80,6 +80,7 @@ class HoldRequest(Struct, frozen=True, gc=False):
     expected_minor: int | None = None  # the amount that the client displayed, if it sent one
     confirms_free: bool = True  # False: free seats are held until the buyer confirms them
     is_guest: bool = False
+    admission: str = ""  # the pass of a waiting room
 
 
 class Held(Struct, frozen=True, gc=False):

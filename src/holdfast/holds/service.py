@@ -1,6 +1,7 @@
 """Holding seats for a buyer: Redis decides fast, PostgreSQL decides for good, and here they meet.
 
-    hold ─► Redis ─┬─ no ──► refused: losers end here and never reach PostgreSQL
+    hold ─► a waiting room? then a pass is needed: waitingroom/guard.py
+         ─► Redis ─┬─ no ──► refused: losers end here and never reach PostgreSQL
                    └─ yes ─► PostgreSQL ─┬─ opened ──► returned; written into a newer map if there is one
                                          ├─ stale ───► prices or layout changed: retried with the same claim
                                          ├─ already ─► booking of the first try; a second claim is released
@@ -38,7 +39,6 @@ from holdfast.catalogue import Catalogue
 from holdfast.claim import (
     Action,
     Claim,
-    Claims,
     MapMissing,
     NotEnoughUnits,
     Settlement,
@@ -74,6 +74,7 @@ from holdfast.holds.request import (
 from holdfast.holds.wanted import WantedSeats
 from holdfast.layouts import UnknownSeat
 from holdfast.seatmap import SeatMap
+from holdfast.waitingroom import AdmissionGuard
 
 log = structlog.get_logger(__name__)
 
@@ -94,18 +95,18 @@ class HoldService:
     def __init__(
         self,
         catalogue: Catalogue,
+        guard: AdmissionGuard,
         scripts: HoldScripts,
-        claims: Claims,
         bookings: Bookings,
         seatmap: SeatMap,
         config: Config,
     ) -> None:
         self._catalogue = catalogue
+        self._guard = guard
         self._scripts = scripts
         self.bookings = bookings
         self._seatmap = seatmap
         self._config = config
-        self.wanted = WantedSeats()
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
         self._hold: Batcher[HoldRequest, HoldOutcome | Decision | StaleCatalogue] = Batcher(
             self._hold_many, **batches
@@ -119,7 +120,8 @@ class HoldService:
             bookings.extend_holds, bookings.lock_waits, **by_show
         )
         self._ledger_only = LedgerOnlyHolds(bookings, self._open, seatmap, at_once_max=config.ledger_only_max)
-        self._updates = MapUpdates(bookings, claims, seatmap, **batches)
+        self._updates = MapUpdates(bookings, seatmap.claims, seatmap, **batches)
+        self.wanted = WantedSeats()
 
     @property
     def locked_shows(self) -> int:
@@ -128,6 +130,8 @@ class HoldService:
 
     async def hold(self, request: HoldRequest) -> Booking:
         """The booking, or a refusal."""
+        if not self._guard.is_open_to_all(request.show.show_id):
+            await self._guard.require(request.show.show_id, request.owner_id, request.admission)
         outcome: HoldOutcome | Decision | StaleCatalogue | Booking
         for attempt in range(TRIES_MAX):
             try:
@@ -176,7 +180,7 @@ class HoldService:
         left_ms = await self.bookings.extension_ms(booking, ttl_s=ttl_s, life_max_s=life_max_s)
         if left_ms is None:
             raise HoldGone(state=booking.state)
-        if left_ms < 1000:
+        if left_ms < 1000 or booking.is_offer:  # other parties wait for the seats of an offer
             raise ExtensionCap(expires_at=booking.expires_at)
         claim_ms = left_ms + self._config.claim_grace_ms
         # Claim first, then row: in the other order a crash in between leaves a row whose claim ends early,
@@ -251,18 +255,18 @@ class HoldService:
             # Release only if there is certainly no row. If the commit may have happened, or an earlier try
             # made the claim, a release would free seats that are sold: the comparison job decides instead.
             if not outcome.unknown and not opening.is_repeat:
-                await self.update_map(show_id, Settlement("release", opening.claim))
+                await self.update_map(show_id, Settlement("drop", opening.claim))
             raise EngineDown(outcome.engine, unknown=outcome.unknown) from outcome
         if isinstance(outcome, AlreadyOpened):
             # A retry after the first claim was lost has claimed other seats: they must not stay held.
             if outcome.booking.seats != opening.seats or outcome.booking.state not in TAKES_SEATS:
-                await self.update_map(show_id, Settlement("release", opening.claim))
+                await self.update_map(show_id, Settlement("drop", opening.claim))
             return _first_answer(outcome.booking)
         if opening.is_repeat and outcome == OpeningRefused("key_reused"):
             raise KeyReused()  # the claim belongs to the booking that the key was used for: do not release it
         if opening.is_repeat and outcome == OpeningRefused("locked"):
             raise Busy(retry_after_s=1)  # the first try may have its row: do not release its claim
-        settlements = [Settlement("release", opening.claim)]
+        settlements = [Settlement("drop", opening.claim)]
         if isinstance(outcome, SeatsLost):
             # Redis offered seats that are sold: without the correction every next buyer would fail here.
             settlements += outcome.corrections()
@@ -330,7 +334,7 @@ class HoldService:
                 return request, await self._first_answer_or(request, price_changed(request, opening))
         except Refusal:
             # The buyer does not get these seats: without the release they would be held until they expire.
-            await self.update_map(request.show.show_id, Settlement("release", claim))
+            await self.update_map(request.show.show_id, Settlement("drop", claim))
             raise
         return request, await self._open(opening)
 

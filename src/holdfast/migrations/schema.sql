@@ -117,6 +117,27 @@ CREATE FUNCTION addresses_of(p_accounts bigint[]) RETURNS SETOF text
     SELECT contact_email FROM account WHERE id = ANY (p_accounts) AND contact_email IS NOT NULL;
 $$;
 
+CREATE FUNCTION adopt_places(p_show bigint, p_opening integer, p_accounts bigint[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE queue_place
+       SET account_id = found.account_id
+      FROM (SELECT DISTINCT ON (person.account_id) person.account_id, place.number
+              FROM unnest(p_accounts) AS person (account_id)
+             CROSS JOIN LATERAL accounts_of_person(person.account_id) AS guest (account_id)
+              JOIN queue_place AS place
+                ON place.show_id = p_show AND place.opening = p_opening
+               AND place.account_id = guest.account_id AND place.rejoined = 0
+             WHERE guest.account_id <> person.account_id
+               AND place.state = 0
+               AND NOT EXISTS (SELECT FROM queue_place AS own
+                                WHERE own.show_id = p_show AND own.opening = p_opening
+                                  AND own.account_id = person.account_id AND own.rejoined = 0)
+          ORDER BY person.account_id, place.number) AS found
+     WHERE queue_place.show_id = p_show AND queue_place.opening = p_opening
+       AND queue_place.number = found.number;
+$$;
+
 CREATE FUNCTION append_to_audit_log(p_entries jsonb) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -184,6 +205,7 @@ BEGIN
          WHERE ctid = ANY (ARRAY(SELECT ctid FROM party_count WHERE show_id = v_show LIMIT v_left));
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;
+        DELETE FROM reserved_seat WHERE show_id = v_show;
         UPDATE sale
            SET archived_at = coalesce(archived_at, clock_timestamp()),
                purged_at = CASE WHEN v_left > 0 THEN now() END
@@ -403,6 +425,55 @@ CREATE FUNCTION bookings_with_seats(p_show bigint) RETURNS SETOF payable_booking
      WHERE show_id = p_show
        AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = p_show));
 $$;
+
+CREATE FUNCTION call_people(p_show bigint, p_opening integer, p_numbers integer[], p_first integer, p_max integer, p_is_end boolean) RETURNS TABLE(called integer, serving integer)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_room    waiting_room;
+    v_recalls int;
+    v_new     int;
+    v_last    int;
+BEGIN
+    SELECT * INTO v_room FROM waiting_room AS room WHERE room.show_id = p_show;
+    WITH again AS (
+        UPDATE queue_turn SET state = 'over'
+         WHERE (show_id, opening, number, call) IN (
+            SELECT turn.show_id, turn.opening, turn.number, turn.call
+              FROM queue_turn AS turn
+             WHERE turn.show_id = p_show AND turn.opening = p_opening AND turn.state = 'missed'
+               AND (turn.recall_at <= p_first OR p_is_end)
+          ORDER BY turn.recall_at, turn.position
+             LIMIT p_max)
+     RETURNING number, position
+    )
+    INSERT INTO queue_turn (show_id, opening, number, call, position, inside_max, ends_at)
+    SELECT p_show, p_opening, number, 2, position, v_room.inside_max,
+           now() + v_room.turn_s * interval '1 s'
+      FROM again;
+    GET DIAGNOSTICS v_recalls = ROW_COUNT;
+    WITH live AS (
+          SELECT given.number, p_first + given.ord::int - 1 AS position
+            FROM unnest(p_numbers) WITH ORDINALITY AS given (number, ord)
+            JOIN queue_place AS place
+              ON place.show_id = p_show AND place.opening = p_opening
+             AND place.number = given.number AND place.state = 0
+        ORDER BY given.ord
+           LIMIT p_max - v_recalls
+    ), added AS (
+        INSERT INTO queue_turn (show_id, opening, number, position, inside_max, ends_at)
+        SELECT p_show, p_opening, live.number, live.position, v_room.inside_max,
+               now() + v_room.turn_s * interval '1 s'
+          FROM live
+     RETURNING position
+    )
+    SELECT count(*), max(position) INTO v_new, v_last FROM added;
+    called := v_recalls + v_new;
+    -- All of the numbers were looked at, unless the cap stopped us at one of them.
+    serving := CASE WHEN v_recalls + v_new < p_max THEN p_first + cardinality(p_numbers)
+                    ELSE coalesce(v_last + 1, p_first) END;
+    RETURN NEXT;
+END $$;
 
 CREATE FUNCTION cancel_holds(p_show bigint[], p_number bigint[], p_fence bigint[], p_from booking_state, p_actor bigint) RETURNS SETOF booking
     LANGUAGE plpgsql
@@ -1105,6 +1176,30 @@ CREATE FUNCTION door_verdict(p_ticket ticket, p_policy entry_policy, p_way text,
                 ELSE 'admitted' END;
 $$;
 
+CREATE FUNCTION end_due_turns(p_show bigint, p_opening integer, p_recall_at integer) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_freed int;
+BEGIN
+    WITH due AS (
+        UPDATE queue_turn
+           SET state = CASE WHEN state = 'called' AND call = 1 THEN 'missed' ELSE 'over' END,
+               recall_at = CASE WHEN state = 'called' AND call = 1 THEN p_recall_at END,
+               freed_at = now()
+         WHERE show_id = p_show AND opening = p_opening AND freed_at IS NULL AND ends_at <= now()
+     RETURNING number, state, redeemed_at
+    ), ended AS (
+        UPDATE queue_place
+           SET state = CASE WHEN due.redeemed_at IS NULL THEN 2 ELSE 3 END
+          FROM due
+         WHERE queue_place.show_id = p_show AND queue_place.opening = p_opening
+           AND queue_place.number = due.number AND queue_place.state = 0 AND due.state = 'over'
+    )
+    SELECT count(*) INTO v_freed FROM due;
+    RETURN v_freed;
+END $$;
+
 CREATE FUNCTION end_memberships(p_accounts bigint[]) RETURNS SETOF bigint
     LANGUAGE plpgsql
     AS $$
@@ -1125,6 +1220,28 @@ BEGIN
     UPDATE invitation SET ended_at = now(), ended_as = 'withdrawn'
      WHERE invited_by = ANY (p_accounts) AND ended_at IS NULL;
 END $$;
+
+CREATE FUNCTION end_visits(p_show bigint, p_opening integer, p_numbers integer[], p_state integer, p_grace_s integer) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE queue_place SET state = p_state
+     WHERE show_id = p_show AND opening = p_opening AND number = ANY (p_numbers) AND state = 0;
+    UPDATE queue_turn
+       SET state = CASE state WHEN 'inside' THEN 'ending' ELSE 'over' END,
+           ended_at = CASE state WHEN 'inside' THEN now() END,
+           ends_at = CASE state WHEN 'inside' THEN least(ends_at, now() + p_grace_s * interval '1 s')
+                                ELSE ends_at END,
+           freed_at = CASE state WHEN 'called' THEN now() WHEN 'missed' THEN freed_at END
+     WHERE show_id = p_show AND opening = p_opening AND number = ANY (p_numbers)
+       AND state IN ('called', 'inside', 'missed');
+$$;
+
+CREATE FUNCTION end_waits_of(p_owners bigint[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE waitlist_entry SET state = 'left', ended_at = now()
+     WHERE owner_id = ANY (p_owners) AND state = 'waiting';
+$$;
 
 CREATE FUNCTION entry_policy_of(p_show bigint) RETURNS entry_policy
     LANGUAGE plpgsql STABLE
@@ -1385,7 +1502,12 @@ CREATE FUNCTION find_losers(p_show bigint[], p_seats text[], p_number bigint[]) 
     AS $$
     WITH missing AS (
         SELECT s.ord, s.seat,
-               booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
+               CASE taken_seat.number WHEN 0 THEN 'waitlist' ELSE booking.claim_id END AS claim_id,
+               CASE taken_seat.number WHEN 0 THEN 0 ELSE booking.owner_id END AS owner_id,
+               CASE taken_seat.number WHEN 0 THEN ARRAY[s.seat] ELSE booking.seats END AS seats,
+               CASE taken_seat.number WHEN 0 THEN 'blocked' ELSE booking.state END AS state,
+               CASE taken_seat.number WHEN 0 THEN now() + interval '1 h' ELSE booking.expires_at END
+                   AS expires_at
           FROM requested_seats(p_show, p_seats, p_number) AS s
           LEFT JOIN taken_seat USING (show_id, seat)
           LEFT JOIN booking ON booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number
@@ -1426,8 +1548,7 @@ BEGIN
      WHERE show_id = p_booking.show_id AND number = p_booking.number
  RETURNING booking.* INTO v_after;
     PERFORM void_tickets(p_booking.show_id, p_booking.number, p_seats);
-    DELETE FROM taken_seat
-     WHERE show_id = p_booking.show_id AND seat = ANY (p_seats) AND number = p_booking.number;
+    PERFORM release_some_seats(p_booking.show_id, p_booking.number, p_seats);
     INSERT INTO booking_move (show_id, number, move, state, fence, actor_id, seats)
     VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor, p_seats);
     PERFORM add_fact(v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(
@@ -1491,6 +1612,58 @@ BEGIN
     SELECT show_id, number, seat, new_number()
       FROM unnest(p_show, p_number, p_seat) WITH ORDINALITY AS a (show_id, number, seat, ord)
   ORDER BY ord;
+END $$;
+
+CREATE FUNCTION join_queues(p_show bigint[], p_account bigint[]) RETURNS TABLE(ord bigint, opening integer, number integer, is_new boolean)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_show     bigint;
+    v_queue    queue;
+    v_accounts bigint[];
+    v_new      bigint[];
+BEGIN
+    FOR v_show IN SELECT DISTINCT s FROM unnest(p_show) AS s ORDER BY s LOOP
+        SELECT queue.* INTO v_queue
+          FROM queue
+         WHERE queue.show_id = v_show
+           AND queue.opening = (SELECT room.opening FROM waiting_room AS room WHERE room.show_id = v_show)
+           FOR UPDATE;
+        CONTINUE WHEN v_queue.state IS NULL OR v_queue.state NOT IN ('open', 'admitting', 'overridden');
+        SELECT array_agg(a.account_id ORDER BY a.first) INTO v_accounts
+          FROM (SELECT given.account_id, min(given.ord) AS first
+                  FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
+                 WHERE given.show_id = v_show
+                 GROUP BY given.account_id) AS a;
+        PERFORM adopt_places(v_show, v_queue.opening, v_accounts);
+        SELECT array_agg(a.account_id ORDER BY a.ord) INTO v_new
+          FROM unnest(v_accounts) WITH ORDINALITY AS a (account_id, ord)
+         WHERE NOT EXISTS (SELECT FROM queue_place AS place
+                            WHERE place.show_id = v_show AND place.opening = v_queue.opening
+                              AND place.account_id = a.account_id AND place.rejoined = 0 AND place.state = 0);
+        IF v_new IS NOT NULL THEN
+            -- An ended place stays for its number, as an earlier one.
+            UPDATE queue_place AS place
+               SET rejoined = 1 + (SELECT max(earlier.rejoined) FROM queue_place AS earlier
+                                    WHERE earlier.show_id = v_show AND earlier.opening = v_queue.opening
+                                      AND earlier.account_id = place.account_id)
+             WHERE place.show_id = v_show AND place.opening = v_queue.opening
+               AND place.account_id = ANY (v_new) AND place.rejoined = 0;
+            INSERT INTO queue_place (show_id, opening, account_id, number, joined_s)
+            SELECT v_show, v_queue.opening, a.account_id, v_queue.joined + a.ord - 1,
+                   extract(epoch FROM clock_timestamp() - v_queue.opened_at)
+              FROM unnest(v_new) WITH ORDINALITY AS a (account_id, ord);
+            UPDATE queue SET joined = queue.joined + cardinality(v_new)
+             WHERE queue.show_id = v_show AND queue.opening = v_queue.opening;
+        END IF;
+        RETURN QUERY
+        SELECT given.ord, v_queue.opening, place.number, place.number >= v_queue.joined
+          FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
+          JOIN queue_place AS place
+            ON place.show_id = v_show AND place.opening = v_queue.opening
+           AND place.account_id = given.account_id AND place.rejoined = 0
+         WHERE given.show_id = v_show;
+    END LOOP;
 END $$;
 
 CREATE FUNCTION journal_balances() RETURNS trigger
@@ -1907,6 +2080,37 @@ BEGIN
     RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
+CREATE FUNCTION open_offer(p_show bigint, p_owner bigint, p_seats integer[], p_prices bigint[], p_currency text, p_note text, p_ttl_s integer, p_limits hold_limits) RETURNS SETOF booking
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_number bigint := new_number();
+    v_sale   sale;
+    v_moved  int;
+BEGIN
+    SELECT * INTO STRICT v_sale FROM sale WHERE show_id = p_show;
+    PERFORM FROM count_owners_up(ARRAY[p_show], ARRAY[p_owner], ARRAY[v_number], ARRAY['offer'],
+                                 ARRAY[p_seats::text], ARRAY[v_sale.owner_seats_max], ARRAY[false], p_limits);
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats,
+                         prices_minor, amount_minor, currency, note, opened_at, expires_at, revision)
+    VALUES (p_show, v_number, p_owner, v_number, 'held', 'offer:' || v_number, 0, 'offer' || v_number,
+            p_seats, p_prices, (SELECT sum(price) FROM unnest(p_prices) AS price), p_currency, p_note, now(),
+            now() + p_ttl_s * interval '1 s', v_sale.revision);
+    UPDATE taken_seat SET number = v_number
+     WHERE show_id = p_show AND seat = ANY (p_seats) AND number = 0;
+    GET DIAGNOSTICS v_moved = ROW_COUNT;
+    ASSERT v_moved = cardinality(p_seats), 'an offer of a seat that is not reserved';
+    DELETE FROM reserved_seat WHERE show_id = p_show AND seat = ANY (p_seats);
+    INSERT INTO booking_move (show_id, number, move, state, fence)
+    VALUES (p_show, v_number, 'hold', 'held', v_number);
+    PERFORM add_facts(ARRAY[p_show], ARRAY[v_number], ARRAY['booking.held'::text],
+                      ARRAY[now() + p_ttl_s * interval '1 s']);
+    RETURN QUERY SELECT * FROM booking WHERE show_id = p_show AND number = v_number;
+END $$;
+
 CREATE FUNCTION organisers_have_an_organisation() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -2175,6 +2379,17 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE FUNCTION redeem_turn(p_show bigint, p_opening integer, p_number integer) RETURNS TABLE(redeemed_at timestamp with time zone, ends_at timestamp with time zone)
+    LANGUAGE sql
+    AS $$
+    UPDATE queue_turn AS turn
+       SET state = 'inside', redeemed_at = now(),
+           ends_at = now() + (SELECT window_s FROM waiting_room WHERE show_id = p_show) * interval '1 s'
+     WHERE turn.show_id = p_show AND turn.opening = p_opening AND turn.number = p_number
+       AND turn.state = 'called' AND turn.ends_at > now()
+ RETURNING turn.redeemed_at, turn.ends_at;
+$$;
+
 CREATE FUNCTION refresh_visibility(p_event bigint, p_venue bigint, p_show bigint) RETURNS SETOF bigint
     LANGUAGE plpgsql
     AS $$
@@ -2237,8 +2452,14 @@ BEGIN
 END $$;
 
 CREATE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
     AS $$
+BEGIN
+    IF EXISTS (SELECT FROM sale WHERE show_id = ANY (p_show) AND has_waitlist) THEN
+        PERFORM reserve_seats(booking.show_id, booking.number, booking.seats)
+           FROM booking
+           JOIN unnest(p_show, p_number) AS requested (show_id, number) USING (show_id, number);
+    END IF;
     DELETE FROM taken_seat
      USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
               FROM booking
@@ -2246,7 +2467,15 @@ CREATE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RETURNS void
      WHERE taken_seat.show_id = gone.show_id
        AND taken_seat.seat = gone.seat
        AND taken_seat.number = gone.number;
-$$;
+END $$;
+
+CREATE FUNCTION release_some_seats(p_show bigint, p_number bigint, p_seats integer[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM reserve_seats(p_show, p_number, p_seats);
+    DELETE FROM taken_seat WHERE show_id = p_show AND seat = ANY (p_seats) AND number = p_number;
+END $$;
 
 CREATE FUNCTION rename_block(p_show bigint, p_number bigint, p_name text) RETURNS void
     LANGUAGE sql
@@ -2357,6 +2586,18 @@ CREATE FUNCTION requested_seats(p_show bigint[], p_seats text[], p_number bigint
       FROM unnest(p_show, p_seats, p_number) WITH ORDINALITY AS a (show_id, seats, number, ord),
            unnest(a.seats::int[]) AS seat
      WHERE a.number IS NOT NULL;
+$$;
+
+CREATE FUNCTION reserve_seats(p_show bigint, p_number bigint, p_seats integer[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH moved AS (
+        UPDATE taken_seat SET number = 0
+         WHERE show_id = p_show AND seat = ANY (p_seats) AND number = p_number
+           AND EXISTS (SELECT FROM sale WHERE sale.show_id = p_show AND has_waitlist AND NOT cancelled)
+     RETURNING show_id, seat
+    )
+    INSERT INTO reserved_seat (show_id, seat) SELECT show_id, seat FROM moved;
 $$;
 
 CREATE FUNCTION restore_archived_sale() RETURNS trigger
@@ -2477,8 +2718,7 @@ BEGIN
     END IF;
     UPDATE booking SET state = 'refunded' WHERE show_id = p_show AND number = p_number;
     PERFORM void_tickets(p_show, p_number, v_booking.seats);
-    DELETE FROM taken_seat
-     WHERE show_id = p_show AND seat = ANY (v_booking.seats) AND number = p_number;
+    PERFORM release_some_seats(p_show, p_number, v_booking.seats);
     PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'refund', p_actor);
 END $$;
 
@@ -2525,6 +2765,7 @@ CREATE TABLE sale (
     archived_at timestamp with time zone,
     purged_at timestamp with time zone,
     hidden boolean DEFAULT false NOT NULL,
+    has_waitlist boolean DEFAULT false NOT NULL,
     CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
 );
 
@@ -2566,6 +2807,16 @@ CREATE FUNCTION set_refund_organiser() RETURNS trigger
 BEGIN
     NEW.organiser_id := (SELECT organiser_id FROM show_organiser WHERE show_id = NEW.show_id);
     RETURN NEW;
+END $$;
+
+CREATE FUNCTION set_waitlist(p_show bigint, p_has boolean) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE sale
+       SET has_waitlist = p_has, epoch = epoch + 1, map_stale = true, marked_at = now()
+     WHERE show_id = p_show AND has_waitlist <> p_has;
+    RETURN FOUND;
 END $$;
 
 CREATE FUNCTION settle_late_payment(p_show bigint, p_number bigint, p_attempt integer, p_may_book boolean) RETURNS SETOF payment_detail
@@ -2878,6 +3129,13 @@ BEGIN
        SET is_inside = p_is_inside, used_at = CASE WHEN p_is_used THEN used_at END
      WHERE show_id = p_show AND serial = p_serial;
 END $$;
+
+CREATE FUNCTION unreserve_seats(p_show bigint, p_seats integer[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    DELETE FROM reserved_seat WHERE show_id = p_show AND seat = ANY (p_seats);
+    DELETE FROM taken_seat WHERE show_id = p_show AND seat = ANY (p_seats) AND number = 0;
+$$;
 
 CREATE FUNCTION void_tickets(p_show bigint, p_number bigint, p_seats integer[]) RETURNS void
     LANGUAGE plpgsql
@@ -3199,19 +3457,6 @@ CREATE TABLE consumer_group (
     moved_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
-CREATE VIEW decided_refund AS
- SELECT show_id,
-    number,
-    attempt,
-    id,
-    seats,
-    amount_minor,
-    fee_minor,
-    tax_minor,
-    state,
-    (settled_note IS NOT NULL) AS is_settled_by_hand
-   FROM refund;
-
 CREATE TABLE event (
     id bigint NOT NULL,
     organiser_id bigint NOT NULL,
@@ -3237,6 +3482,208 @@ CREATE TABLE event (
     CONSTRAINT an_event_is_a_film_a_concert_or_a_match CHECK ((kind = ANY (ARRAY['film'::text, 'concert'::text, 'match'::text]))),
     CONSTRAINT an_event_lasts_a_day_at_most CHECK (((duration_min >= 1) AND (duration_min <= 1440)))
 );
+
+CREATE TABLE hall (
+    id bigint NOT NULL,
+    venue_id bigint NOT NULL,
+    name text NOT NULL,
+    layout_hash text NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    deleted_at timestamp with time zone,
+    CONSTRAINT a_hall_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120)))
+);
+
+CREATE TABLE layout (
+    hash text NOT NULL,
+    name text NOT NULL,
+    body jsonb NOT NULL,
+    seats integer NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_layout_has_seats CHECK ((seats > 0))
+);
+
+CREATE TABLE price (
+    show_id bigint NOT NULL,
+    category text NOT NULL,
+    price_minor bigint NOT NULL,
+    CONSTRAINT a_price_is_not_negative CHECK (((price_minor >= 0) AND (price_minor <= 1000000000)))
+);
+
+CREATE TABLE queue (
+    show_id bigint NOT NULL,
+    opening integer NOT NULL,
+    state text DEFAULT 'scheduled'::text NOT NULL,
+    opened_by text DEFAULT ''::text NOT NULL,
+    seed bytea,
+    commitment bytea,
+    beacon text DEFAULT ''::text NOT NULL,
+    beacon_value text,
+    key bytea,
+    entrants integer,
+    joined integer DEFAULT 0 NOT NULL,
+    serving integer DEFAULT 0 NOT NULL,
+    rate real DEFAULT 0 NOT NULL,
+    opened_at timestamp with time zone,
+    drawn_at timestamp with time zone,
+    called_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    CONSTRAINT a_drawn_order_has_its_inputs CHECK (((key IS NULL) OR ((seed IS NOT NULL) AND (entrants IS NOT NULL)))),
+    CONSTRAINT known_room_states CHECK ((state = ANY (ARRAY['scheduled'::text, 'open'::text, 'admitting'::text, 'overridden'::text, 'drained'::text, 'closed'::text]))),
+    CONSTRAINT people_join_before_they_are_called CHECK ((serving <= joined))
+)
+WITH (fillfactor='50');
+
+CREATE TABLE show (
+    id bigint NOT NULL,
+    event_id bigint NOT NULL,
+    hall_id bigint NOT NULL,
+    layout_hash text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    opens_at timestamp with time zone NOT NULL,
+    closes_at timestamp with time zone NOT NULL,
+    currency text NOT NULL,
+    hold_ttl_s integer NOT NULL,
+    owner_seats_max integer NOT NULL,
+    order_seats_max integer NOT NULL,
+    orphan_rule text NOT NULL,
+    cancelled boolean DEFAULT false NOT NULL,
+    revision bigint DEFAULT 1 NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    published boolean DEFAULT true NOT NULL,
+    deleted_at timestamp with time zone,
+    hidden boolean DEFAULT false NOT NULL,
+    CONSTRAINT a_currency_is_three_letters CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT a_hold_lasts_seconds_to_an_hour CHECK (((hold_ttl_s >= 1) AND (hold_ttl_s <= 3600))),
+    CONSTRAINT a_sale_closes_after_it_opens CHECK ((opens_at < closes_at)),
+    CONSTRAINT a_sale_closes_before_the_show_ends CHECK ((closes_at <= ends_at)),
+    CONSTRAINT a_show_ends_after_it_starts CHECK ((starts_at < ends_at)),
+    CONSTRAINT an_order_has_one_to_ten_seats CHECK (((order_seats_max >= 1) AND (order_seats_max <= 10))),
+    CONSTRAINT an_orphan_rule_is_known CHECK ((orphan_rule = ANY (ARRAY['off'::text, 'warn'::text, 'refuse'::text]))),
+    CONSTRAINT an_owner_may_have_a_seat CHECK (((owner_seats_max >= 1) AND (owner_seats_max <= 1000)))
+);
+
+CREATE TABLE venue (
+    id bigint NOT NULL,
+    city_id bigint NOT NULL,
+    organiser_id bigint,
+    name text NOT NULL,
+    address text NOT NULL,
+    postal_code text NOT NULL,
+    lat double precision NOT NULL,
+    lon double precision NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    published boolean DEFAULT true NOT NULL,
+    deleted_at timestamp with time zone,
+    CONSTRAINT a_postal_code_is_short CHECK ((char_length(postal_code) <= 16)),
+    CONSTRAINT a_venue_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
+    CONSTRAINT a_venue_is_on_earth CHECK (((lat >= ('-90'::integer)::double precision) AND (lat <= (90)::double precision) AND (lon >= ('-180'::integer)::double precision) AND (lon <= (180)::double precision))),
+    CONSTRAINT an_address_fits_an_envelope CHECK ((char_length(address) <= 300))
+);
+
+CREATE VIEW show_detail AS
+ SELECT show.id AS show_id,
+    show.event_id,
+    show.hall_id,
+    hall.venue_id,
+    venue.city_id,
+    event.organiser_id,
+    event.kind,
+    event.title,
+    hall.name AS hall,
+    venue.name AS venue,
+    city.slug AS city,
+    city.timezone,
+    show.starts_at,
+    show.ends_at,
+    show.opens_at,
+    show.closes_at,
+    ((show.starts_at AT TIME ZONE city.timezone))::date AS local_date,
+    show.currency,
+    show.cancelled,
+    show.published,
+    show.hidden,
+    show.deleted_at,
+    show.layout_hash,
+    layout.seats,
+    show.hold_ttl_s,
+    show.owner_seats_max,
+    show.order_seats_max,
+    show.orphan_rule,
+    show.revision,
+    ( SELECT min(price.price_minor) AS min
+           FROM price
+          WHERE (price.show_id = show.id)) AS from_price_minor,
+    terms.fee_minor,
+    terms.fee_bp,
+    terms.tax_bp,
+    terms.refund_policy,
+    terms.card_seats_max
+   FROM ((((((show
+     JOIN event ON ((event.id = show.event_id)))
+     JOIN hall ON ((hall.id = show.hall_id)))
+     JOIN venue ON ((venue.id = hall.venue_id)))
+     JOIN city ON ((city.id = venue.city_id)))
+     JOIN layout ON ((layout.hash = show.layout_hash)))
+     LEFT JOIN show_terms terms ON (((terms.show_id = show.id) AND (terms.revision = show.revision))));
+
+CREATE TABLE waiting_room (
+    show_id bigint NOT NULL,
+    opens_at timestamp with time zone,
+    draw_at timestamp with time zone,
+    inside_max integer NOT NULL,
+    per_minute_max integer NOT NULL,
+    turn_s integer NOT NULL,
+    window_s integer NOT NULL,
+    beacon text NOT NULL,
+    opens_above_holds_per_second integer NOT NULL,
+    opening integer DEFAULT 1 NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT limits_are_positive CHECK ((LEAST(inside_max, per_minute_max, turn_s, window_s) >= 1))
+);
+
+CREATE VIEW current_queue AS
+ SELECT room.show_id,
+    room.opens_at,
+    COALESCE(room.draw_at, show_detail.opens_at) AS draw_at,
+    room.inside_max,
+    room.per_minute_max,
+    room.turn_s,
+    room.window_s,
+    room.opens_above_holds_per_second,
+    show_detail.seats,
+    (show_detail.cancelled OR (show_detail.closes_at <= now())) AS is_over,
+    queue.opening,
+    queue.state,
+    queue.opened_by,
+    queue.commitment,
+    queue.beacon,
+    queue.beacon_value,
+    queue.key,
+    queue.entrants,
+    queue.joined,
+    queue.serving,
+    queue.rate,
+    queue.opened_at,
+    queue.drawn_at,
+    queue.called_at,
+    queue.ended_at
+   FROM ((waiting_room room
+     JOIN queue ON (((queue.show_id = room.show_id) AND (queue.opening = room.opening))))
+     JOIN show_detail ON ((show_detail.show_id = room.show_id)));
+
+CREATE VIEW decided_refund AS
+ SELECT show_id,
+    number,
+    attempt,
+    id,
+    seats,
+    amount_minor,
+    fee_minor,
+    tax_minor,
+    state,
+    (settled_note IS NOT NULL) AS is_settled_by_hand
+   FROM refund;
 
 ALTER TABLE event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME event_id_seq
@@ -3361,16 +3808,6 @@ CREATE VIEW good_pass AS
   WHERE ((revoked_at IS NULL) AND ((code_hash IS NOT NULL) OR (EXISTS ( SELECT
            FROM organisation_member member
           WHERE ((member.organisation_id = gate_pass.organiser_id) AND (member.account_id = gate_pass.account_id) AND (member.rights && '{door,owner}'::text[]))))));
-
-CREATE TABLE hall (
-    id bigint NOT NULL,
-    venue_id bigint NOT NULL,
-    name text NOT NULL,
-    layout_hash text NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    deleted_at timestamp with time zone,
-    CONSTRAINT a_hall_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120)))
-);
 
 ALTER TABLE hall ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME hall_id_seq
@@ -3529,15 +3966,6 @@ CREATE TABLE journal (
     CONSTRAINT no_empty_lines CHECK ((amount_minor <> 0))
 );
 
-CREATE TABLE layout (
-    hash text NOT NULL,
-    name text NOT NULL,
-    body jsonb NOT NULL,
-    seats integer NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT a_layout_has_seats CHECK ((seats > 0))
-);
-
 CREATE TABLE layout_organiser (
     hash text NOT NULL,
     organiser_id bigint NOT NULL
@@ -3665,6 +4093,13 @@ CREATE VIEW notice_to_person AS
     ended_at
    FROM notice;
 
+CREATE VIEW offer_booking AS
+ SELECT show_id,
+    number,
+    state
+   FROM booking
+  WHERE (state <> 'blocked'::booking_state);
+
 CREATE TABLE oidc_identity (
     issuer text NOT NULL,
     subject text NOT NULL,
@@ -3782,13 +4217,6 @@ CREATE TABLE poster_image (
 );
 ALTER TABLE ONLY poster_image ALTER COLUMN image SET STORAGE EXTERNAL;
 
-CREATE TABLE price (
-    show_id bigint NOT NULL,
-    category text NOT NULL,
-    price_minor bigint NOT NULL,
-    CONSTRAINT a_price_is_not_negative CHECK (((price_minor >= 0) AND (price_minor <= 1000000000)))
-);
-
 CREATE TABLE price_change (
     show_id bigint NOT NULL,
     revision bigint NOT NULL,
@@ -3827,6 +4255,57 @@ ALTER TABLE price_rules_history ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE queue_log (
+    show_id bigint NOT NULL,
+    opening integer NOT NULL,
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    kind text NOT NULL,
+    joined integer NOT NULL,
+    serving integer NOT NULL,
+    inside integer NOT NULL,
+    called integer DEFAULT 0 NOT NULL,
+    seats_left integer DEFAULT 0 NOT NULL
+);
+
+ALTER TABLE queue_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME queue_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE queue_place (
+    show_id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    number integer NOT NULL,
+    opening integer NOT NULL,
+    joined_s integer NOT NULL,
+    state smallint DEFAULT 0 NOT NULL,
+    rejoined smallint DEFAULT 0 NOT NULL,
+    CONSTRAINT an_earlier_place_has_ended CHECK (((rejoined = 0) OR (state <> 0)))
+);
+
+CREATE TABLE queue_turn (
+    show_id bigint NOT NULL,
+    opening integer NOT NULL,
+    number integer NOT NULL,
+    call smallint DEFAULT 1 NOT NULL,
+    "position" integer NOT NULL,
+    state text DEFAULT 'called'::text NOT NULL,
+    inside_max integer NOT NULL,
+    called_at timestamp with time zone DEFAULT now() NOT NULL,
+    redeemed_at timestamp with time zone,
+    ends_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    freed_at timestamp with time zone,
+    recall_at integer,
+    CONSTRAINT inside_until_freed CHECK (((freed_at IS NULL) = (state = ANY (ARRAY['called'::text, 'inside'::text, 'ending'::text])))),
+    CONSTRAINT known_turn_states CHECK ((state = ANY (ARRAY['called'::text, 'inside'::text, 'ending'::text, 'missed'::text, 'over'::text])))
 );
 
 CREATE TABLE reconciliation_run (
@@ -3931,6 +4410,12 @@ CREATE TABLE report_stage (
     at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE reserved_seat (
+    show_id bigint NOT NULL,
+    seat integer NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL
+);
+
 CREATE TABLE retention_pass (
     rule text NOT NULL,
     reached bigint DEFAULT 0 NOT NULL,
@@ -3944,6 +4429,16 @@ CREATE TABLE revoked_ticket_key (
     key_id smallint NOT NULL,
     revoked_at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+CREATE VIEW sale_for_waitlist AS
+ SELECT show_id,
+    revision,
+    has_waitlist,
+    opens_at,
+    closes_at,
+    (cancelled OR (archived_at IS NOT NULL) OR (closes_at <= now())) AS is_over,
+    ((NOT cancelled) AND (NOT hidden) AND (opens_at <= now()) AND (closes_at > now())) AS is_open
+   FROM sale;
 
 CREATE TABLE schema_functions (
     name text NOT NULL,
@@ -4006,6 +4501,12 @@ ALTER TABLE seat_demand ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE VIEW seat_for_waitlist AS
+ SELECT show_id,
+    seat,
+    since
+   FROM reserved_seat;
+
 CREATE VIEW seat_history AS
  SELECT show_id,
     number,
@@ -4066,100 +4567,6 @@ ALTER TABLE session ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE TABLE show (
-    id bigint NOT NULL,
-    event_id bigint NOT NULL,
-    hall_id bigint NOT NULL,
-    layout_hash text NOT NULL,
-    starts_at timestamp with time zone NOT NULL,
-    ends_at timestamp with time zone NOT NULL,
-    opens_at timestamp with time zone NOT NULL,
-    closes_at timestamp with time zone NOT NULL,
-    currency text NOT NULL,
-    hold_ttl_s integer NOT NULL,
-    owner_seats_max integer NOT NULL,
-    order_seats_max integer NOT NULL,
-    orphan_rule text NOT NULL,
-    cancelled boolean DEFAULT false NOT NULL,
-    revision bigint DEFAULT 1 NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    published boolean DEFAULT true NOT NULL,
-    deleted_at timestamp with time zone,
-    hidden boolean DEFAULT false NOT NULL,
-    CONSTRAINT a_currency_is_three_letters CHECK ((currency ~ '^[A-Z]{3}$'::text)),
-    CONSTRAINT a_hold_lasts_seconds_to_an_hour CHECK (((hold_ttl_s >= 1) AND (hold_ttl_s <= 3600))),
-    CONSTRAINT a_sale_closes_after_it_opens CHECK ((opens_at < closes_at)),
-    CONSTRAINT a_sale_closes_before_the_show_ends CHECK ((closes_at <= ends_at)),
-    CONSTRAINT a_show_ends_after_it_starts CHECK ((starts_at < ends_at)),
-    CONSTRAINT an_order_has_one_to_ten_seats CHECK (((order_seats_max >= 1) AND (order_seats_max <= 10))),
-    CONSTRAINT an_orphan_rule_is_known CHECK ((orphan_rule = ANY (ARRAY['off'::text, 'warn'::text, 'refuse'::text]))),
-    CONSTRAINT an_owner_may_have_a_seat CHECK (((owner_seats_max >= 1) AND (owner_seats_max <= 1000)))
-);
-
-CREATE TABLE venue (
-    id bigint NOT NULL,
-    city_id bigint NOT NULL,
-    organiser_id bigint,
-    name text NOT NULL,
-    address text NOT NULL,
-    postal_code text NOT NULL,
-    lat double precision NOT NULL,
-    lon double precision NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    published boolean DEFAULT true NOT NULL,
-    deleted_at timestamp with time zone,
-    CONSTRAINT a_postal_code_is_short CHECK ((char_length(postal_code) <= 16)),
-    CONSTRAINT a_venue_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
-    CONSTRAINT a_venue_is_on_earth CHECK (((lat >= ('-90'::integer)::double precision) AND (lat <= (90)::double precision) AND (lon >= ('-180'::integer)::double precision) AND (lon <= (180)::double precision))),
-    CONSTRAINT an_address_fits_an_envelope CHECK ((char_length(address) <= 300))
-);
-
-CREATE VIEW show_detail AS
- SELECT show.id AS show_id,
-    show.event_id,
-    show.hall_id,
-    hall.venue_id,
-    venue.city_id,
-    event.organiser_id,
-    event.kind,
-    event.title,
-    hall.name AS hall,
-    venue.name AS venue,
-    city.slug AS city,
-    city.timezone,
-    show.starts_at,
-    show.ends_at,
-    show.opens_at,
-    show.closes_at,
-    ((show.starts_at AT TIME ZONE city.timezone))::date AS local_date,
-    show.currency,
-    show.cancelled,
-    show.published,
-    show.hidden,
-    show.deleted_at,
-    show.layout_hash,
-    layout.seats,
-    show.hold_ttl_s,
-    show.owner_seats_max,
-    show.order_seats_max,
-    show.orphan_rule,
-    show.revision,
-    ( SELECT min(price.price_minor) AS min
-           FROM price
-          WHERE (price.show_id = show.id)) AS from_price_minor,
-    terms.fee_minor,
-    terms.fee_bp,
-    terms.tax_bp,
-    terms.refund_policy,
-    terms.card_seats_max
-   FROM ((((((show
-     JOIN event ON ((event.id = show.event_id)))
-     JOIN hall ON ((hall.id = show.hall_id)))
-     JOIN venue ON ((venue.id = hall.venue_id)))
-     JOIN city ON ((city.id = venue.city_id)))
-     JOIN layout ON ((layout.hash = show.layout_hash)))
-     LEFT JOIN show_terms terms ON (((terms.show_id = show.id) AND (terms.revision = show.revision))));
 
 ALTER TABLE show ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME show_id_seq
@@ -4275,6 +4682,58 @@ ALTER TABLE venue ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE waitlist (
+    show_id bigint NOT NULL,
+    joined bigint DEFAULT 0 NOT NULL,
+    is_live boolean DEFAULT true NOT NULL,
+    empty_at timestamp with time zone
+);
+
+CREATE TABLE waitlist_entry (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    owner_id bigint NOT NULL,
+    seats integer NOT NULL,
+    categories text[] NOT NULL,
+    price_minor_max bigint,
+    together boolean NOT NULL,
+    queue_position bigint,
+    until timestamp with time zone NOT NULL,
+    joined_at timestamp with time zone DEFAULT now() NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT a_party_has_seats CHECK (((seats >= 1) AND (seats <= 6))),
+    CONSTRAINT an_ended_entry_has_a_time CHECK (((ended_at IS NULL) = (state = ANY (ARRAY['waiting'::text, 'offered'::text])))),
+    CONSTRAINT the_states_of_an_entry CHECK ((state = ANY (ARRAY['waiting'::text, 'offered'::text, 'taken'::text, 'declined'::text, 'lapsed'::text, 'left'::text, 'timed_out'::text, 'closed'::text])))
+);
+
+CREATE VIEW waitlist_of_person AS
+ SELECT owner_id,
+    show_id,
+    number,
+    seats,
+    categories,
+    price_minor_max,
+    together,
+    until,
+    joined_at,
+    state,
+    ended_at
+   FROM waitlist_entry;
+
+CREATE TABLE waitlist_offer (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    entry bigint NOT NULL,
+    seats integer[] NOT NULL,
+    offered_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    outcome text,
+    ended_at timestamp with time zone,
+    CONSTRAINT an_ended_offer_has_a_time CHECK (((outcome IS NULL) = (ended_at IS NULL))),
+    CONSTRAINT the_outcomes_of_an_offer CHECK ((outcome = ANY (ARRAY['taken'::text, 'declined'::text, 'lapsed'::text])))
+);
+
 CREATE TABLE webhook_delivery (
     endpoint_id bigint NOT NULL,
     fact_id bigint NOT NULL,
@@ -4325,6 +4784,9 @@ CREATE TABLE webhook_try (
     response text NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+ALTER TABLE ONLY reserved_seat
+    ADD CONSTRAINT a_seat_is_reserved_once PRIMARY KEY (show_id, seat);
 
 ALTER TABLE ONLY account
     ADD CONSTRAINT account_pkey PRIMARY KEY (id);
@@ -4497,6 +4959,12 @@ ALTER TABLE ONLY taken_seat
 ALTER TABLE ONLY notice
     ADD CONSTRAINT one_notice_per_fact_and_person UNIQUE (fact_id, kind, channel, address);
 
+ALTER TABLE ONLY waitlist_offer
+    ADD CONSTRAINT one_offer_per_entry UNIQUE (show_id, entry);
+
+ALTER TABLE ONLY queue_place
+    ADD CONSTRAINT one_place_per_person UNIQUE (show_id, opening, account_id, rejoined);
+
 ALTER TABLE ONLY refund_proposal
     ADD CONSTRAINT one_proposal_per_reason UNIQUE (show_id, number, why);
 
@@ -4547,6 +5015,18 @@ ALTER TABLE ONLY price_plan
 
 ALTER TABLE ONLY price_rules_history
     ADD CONSTRAINT price_rules_history_pkey PRIMARY KEY (show_id, id);
+
+ALTER TABLE ONLY queue_log
+    ADD CONSTRAINT queue_log_pkey PRIMARY KEY (show_id, opening, id);
+
+ALTER TABLE ONLY queue
+    ADD CONSTRAINT queue_pkey PRIMARY KEY (show_id, opening);
+
+ALTER TABLE ONLY queue_place
+    ADD CONSTRAINT queue_place_pkey PRIMARY KEY (show_id, opening, number);
+
+ALTER TABLE ONLY queue_turn
+    ADD CONSTRAINT queue_turn_pkey PRIMARY KEY (show_id, opening, number, call);
 
 ALTER TABLE ONLY reconciliation_run
     ADD CONSTRAINT reconciliation_run_pkey PRIMARY KEY (gateway);
@@ -4644,6 +5124,18 @@ ALTER TABLE ONLY totp
 ALTER TABLE ONLY venue
     ADD CONSTRAINT venue_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY waiting_room
+    ADD CONSTRAINT waiting_room_pkey PRIMARY KEY (show_id);
+
+ALTER TABLE ONLY waitlist_entry
+    ADD CONSTRAINT waitlist_entry_pkey PRIMARY KEY (show_id, number);
+
+ALTER TABLE ONLY waitlist_offer
+    ADD CONSTRAINT waitlist_offer_pkey PRIMARY KEY (show_id, number);
+
+ALTER TABLE ONLY waitlist
+    ADD CONSTRAINT waitlist_pkey PRIMARY KEY (show_id);
+
 ALTER TABLE ONLY webhook_endpoint
     ADD CONSTRAINT webhook_endpoint_pkey PRIMARY KEY (id);
 
@@ -4687,6 +5179,8 @@ CREATE INDEX ended_bookings ON booking USING btree (expires_at) WHERE (state = A
 CREATE INDEX ended_sessions ON session USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX endpoints_of_an_organiser ON webhook_endpoint USING btree (organiser_id);
+
+CREATE INDEX entries_of_owner ON waitlist_entry USING btree (owner_id, show_id, number);
 
 CREATE INDEX events_of_an_organiser ON event USING btree (organiser_id);
 
@@ -4750,6 +5244,8 @@ CREATE INDEX listings_by_time ON listing USING btree (soonest_s, event_id);
 
 CREATE INDEX listings_by_word ON listing USING gin (doc) WITH (fastupdate=off);
 
+CREATE INDEX live_waitlists ON waitlist USING btree (show_id) WHERE is_live;
+
 CREATE INDEX made_up_accounts ON account USING btree (id) WHERE (email ~~ '%@guest.invalid'::text);
 
 CREATE INDEX mail_tokens_by_end ON mail_token USING btree (expires_at);
@@ -4759,6 +5255,8 @@ CREATE INDEX mail_tokens_of_an_account ON mail_token USING btree (account_id);
 CREATE INDEX mail_tokens_of_an_address ON mail_token USING btree (email, purpose) WHERE (used_at IS NULL);
 
 CREATE INDEX memberships_of_an_account ON membership USING btree (account_id);
+
+CREATE INDEX missed_turns ON queue_turn USING btree (show_id, opening, recall_at) WHERE (state = 'missed'::text);
 
 CREATE INDEX moves_by_time ON booking_move USING brin (at) WITH (autosummarize='on');
 
@@ -4770,6 +5268,8 @@ CREATE INDEX notices_due ON notice USING btree (due_at) WHERE (due_at IS NOT NUL
 
 CREATE INDEX notices_to_an_address ON notice USING btree (address, written_at);
 
+CREATE UNIQUE INDEX one_live_entry_per_account ON waitlist_entry USING btree (show_id, owner_id) WHERE (ended_at IS NULL);
+
 CREATE UNIQUE INDEX one_open_invitation_per_address ON invitation USING btree (organisation_id, email) WHERE (ended_at IS NULL);
 
 CREATE UNIQUE INDEX one_pass_per_code ON gate_pass USING btree (code_hash) WHERE (code_hash IS NOT NULL);
@@ -4780,11 +5280,17 @@ CREATE UNIQUE INDEX one_ticket_per_serial ON ticket USING btree (show_id, serial
 
 CREATE UNIQUE INDEX one_warning_per_booking ON notice USING btree (show_id, number, channel) WHERE (kind = 'hold_lapsing'::text);
 
+CREATE INDEX open_offers ON waitlist_offer USING btree (show_id, number) WHERE (outcome IS NULL);
+
 CREATE INDEX open_sessions_of_an_account ON session USING btree (account_id, id) WHERE (ended_at IS NULL);
 
 CREATE INDEX owners_with_lapses ON owner_count USING btree (show_id) WHERE (lapses > 0);
 
 CREATE INDEX parked_in_order ON parked_fact USING btree (group_name, key, fact_id) WHERE (dead_at IS NULL);
+
+CREATE INDEX parties_by_end ON waitlist_entry USING btree (until) WHERE (state = 'waiting'::text);
+
+CREATE INDEX parties_in_order ON waitlist_entry USING btree (show_id, COALESCE(queue_position, '9223372036854775807'::bigint), number) WHERE (state = 'waiting'::text);
 
 CREATE INDEX passes_of_an_account ON gate_pass USING btree (account_id);
 
@@ -4802,9 +5308,13 @@ CREATE INDEX payments_due ON payment USING btree (due_at) WHERE (due_at IS NOT N
 
 CREATE INDEX pending_proposals ON refund_proposal USING btree (organiser_id, id) WHERE (state = 'pending'::text);
 
+CREATE INDEX people_inside ON queue_turn USING btree (show_id, opening, ends_at) WHERE (freed_at IS NULL);
+
 CREATE INDEX price_plans_due ON price_plan USING btree (due_at);
 
 CREATE INDEX proposals_of_an_organiser ON refund_proposal USING btree (organiser_id, id);
+
+CREATE INDEX queues_at_work ON queue USING btree (show_id) WHERE (state = ANY (ARRAY['scheduled'::text, 'open'::text, 'admitting'::text, 'overridden'::text]));
 
 CREATE INDEX raised_versions ON account USING btree (changed_at) WHERE (version > 1);
 
@@ -4851,6 +5361,8 @@ CREATE INDEX tickets_given_to ON ticket USING btree (owner_id) WHERE (owner_id I
 CREATE INDEX tickets_waiting_for ON ticket USING btree (owner_email) WHERE (owner_email IS NOT NULL);
 
 CREATE INDEX transfers_to_an_address ON ticket_transfer USING btree (email);
+
+CREATE INDEX turns_ended_early ON queue_turn USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX venues_of_a_city ON venue USING btree (city_id);
 

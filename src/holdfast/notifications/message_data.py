@@ -114,8 +114,10 @@ class Composer:
         occasion = await self._tickets.occasion(due.show_id)
         contents = await self._with_link(due, replace(_of_show(due, occasion), base=self._base))
         match due.kind:
-            case NoticeKind.HOLD_LAPSING | NoticeKind.DECLINED:
+            case NoticeKind.HOLD_LAPSING | NoticeKind.DECLINED | NoticeKind.WAITLIST_OFFER:
                 return await self._while_held(due, contents)
+            case NoticeKind.HOLD_LAPSED if (booking := await self._booking(due)) and booking.is_offer:
+                return None  # waitlist_ended says it
             case NoticeKind.TICKETS:
                 return await self._with_tickets(due, contents, occasion)
             case NoticeKind.TICKET_GIVEN | NoticeKind.TICKET_GOT | NoticeKind.TICKET_TAKEN_BACK:

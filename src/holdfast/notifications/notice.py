@@ -37,6 +37,9 @@ from holdfast.outbox import (
     TicketsSentAgain,
     TicketTakenBack,
     TicketTransferred,
+    WaitlistEnded,
+    WaitlistJoined,
+    WaitlistOffered,
 )
 
 if TYPE_CHECKING:
@@ -62,6 +65,9 @@ class NoticeKind(StrEnum):
     TICKET_GIVEN = "ticket_given"
     TICKET_GOT = "ticket_got"  # with the link that accepts it
     TICKET_TAKEN_BACK = "ticket_taken_back"  # before it was accepted
+    WAITLIST_JOINED = "waitlist_joined"
+    WAITLIST_OFFER = "waitlist_offer"  # seats are held for a few minutes
+    WAITLIST_ENDED = "waitlist_ended"  # the offer was not taken in time, or none came
     CONFIRM_ADDRESS = "confirm_address"
     RESET_PASSWORD = "reset_password"
     SIGN_IN_LINK = "sign_in_link"
@@ -101,6 +107,7 @@ PERSON_KINDS = {NoticeKind(mail) for mail in PersonMail}  # about an account, no
 # Also sent as a short message; everything is sent as mail.
 URGENT = {
     NoticeKind.HOLD_LAPSING,
+    NoticeKind.WAITLIST_OFFER,
     NoticeKind.TICKETS,
     NoticeKind.SHOW_CHANGED,
     NoticeKind.SHOW_CANCELLED,
@@ -113,7 +120,10 @@ CONSUMED_KINDS = (
     *(BookingConfirmed.KIND, BookingExpired.KIND, PaymentDeclined.KIND, PaymentLate.KIND, RefundDone.KIND),
     *(ShowChanged.KIND, ShowCancelledFact.KIND, TicketTransferred.KIND, TicketsSentAgain.KIND),
     *(TicketTakenBack.KIND, PaymentDisputed.KIND),
+    *(WaitlistJoined.KIND, WaitlistOffered.KIND, WaitlistEnded.KIND),
 )
+# How a wait ends that its party did not end itself.
+MAILED_ENDS = ("lapsed", "timed_out", "closed")
 CHARGEBACKS: Mapping[str, NoticeKind] = {
     "open": NoticeKind.CHARGEBACK_OPEN,
     "won": NoticeKind.CHARGEBACK_WON,
@@ -201,6 +211,12 @@ def build_notice(fact: Fact) -> NewNotice | None:
             body = {"serial": back.serial, "edition": back.edition - 1}
             new = _notice_for(fact, NoticeKind.TICKET_TAKEN_BACK, None, body)
             return msgspec.structs.replace(new, serial=back.serial, edition=back.edition - 1)
+        case WaitlistJoined(owner_id=owner_id):
+            return _notice_for(fact, NoticeKind.WAITLIST_JOINED, owner_id, {})
+        case WaitlistOffered(owner_id=owner_id):
+            return _notice_for(fact, NoticeKind.WAITLIST_OFFER, owner_id, {})
+        case WaitlistEnded(owner_id=owner_id, state=state, seats=seats) if state in MAILED_ENDS:
+            return _notice_for(fact, NoticeKind.WAITLIST_ENDED, owner_id, {"seats": seats})
     return None
 
 

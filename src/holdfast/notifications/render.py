@@ -125,6 +125,9 @@ DETAILS: Mapping[NoticeKind, tuple[str, ...]] = {
     NoticeKind.TICKET_GIVEN: ("when", "where", "seats", "booking"),
     NoticeKind.TICKET_GOT: ("when", "where", "seats"),
     NoticeKind.TICKET_TAKEN_BACK: ("when", "where", "seats"),
+    NoticeKind.WAITLIST_JOINED: ("when", "where"),
+    NoticeKind.WAITLIST_OFFER: ("when", "where", "seats", "amount", "until"),
+    NoticeKind.WAITLIST_ENDED: ("when", "where", "seats"),
     **dict.fromkeys(PERSON_KINDS, ()),
     **dict.fromkeys(TO_ORGANISERS, ("booking", "amount", "grounds", "when", "where")),
 }
@@ -142,6 +145,9 @@ BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
     NoticeKind.TICKETS: ("see", "booking_path"),
     NoticeKind.TICKET_GIVEN: ("see", "booking_path"),
     NoticeKind.TICKET_GOT: ("accept", "link_path"),
+    NoticeKind.WAITLIST_JOINED: ("show", "show_path"),
+    NoticeKind.WAITLIST_OFFER: ("pay", "booking_path"),
+    NoticeKind.WAITLIST_ENDED: ("show", "show_path"),
     NoticeKind.CONFIRM_ADDRESS: ("confirm", "link_path"),
     NoticeKind.RESET_PASSWORD: ("reset", "link_path"),
     NoticeKind.SIGN_IN_LINK: ("sign_in", "link_path"),
@@ -150,9 +156,11 @@ BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
 OTHERWISE_BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
     NoticeKind.DECLINED: ("choose", "show_path"),
     NoticeKind.TICKET_GOT: ("accept", "link_path"),
+    NoticeKind.WAITLIST_ENDED: ("show", "show_path"),
     NoticeKind.CONFIRM_ADDRESS: ("sign_in", "sign_in_path"),
 }
 SIGN_IN = "/sign-in"
+WAITLIST_KINDS = {NoticeKind.WAITLIST_JOINED, NoticeKind.WAITLIST_OFFER, NoticeKind.WAITLIST_ENDED}
 
 
 def compose_message(
@@ -189,6 +197,8 @@ def compose_message(
 def _foot(kind: NoticeKind) -> str:
     if kind in PERSON_KINDS:
         return "foot_account"
+    if kind in WAITLIST_KINDS:
+        return "foot_waitlist"
     return "foot_organiser" if kind in TO_ORGANISERS else "foot"
 
 
@@ -196,7 +206,7 @@ def _is_otherwise(kind: NoticeKind, contents: MessageData) -> bool:
     """Whether the text `otherwise` applies.
 
     The sender of a ticket is not named, a payment was declined and the hold has expired, or an address to be
-    confirmed has an account, or a dispute suspends nothing.
+    confirmed has an account, a dispute suspends nothing, or a wait ended without an offer.
     """
     match kind:
         case NoticeKind.TICKET_GOT:
@@ -207,6 +217,8 @@ def _is_otherwise(kind: NoticeKind, contents: MessageData) -> bool:
             return contents.is_taken
         case NoticeKind.CHARGEBACK_OPEN:
             return not contents.is_suspended
+        case NoticeKind.WAITLIST_ENDED:
+            return not contents.seats
     return False
 
 

@@ -4,10 +4,10 @@ A subject that consumes facts has a Consumer in background.py: docs/consumers.md
 publishes one calls `add_fact` in the transaction that makes it true.
 """
 
+from holdfast.outbox.body import Body, UnknownBody
 from holdfast.outbox.consumer import Consumer
 from holdfast.outbox.fact import (
     KINDS,
-    Body,
     BookingConfirmed,
     BookingExpired,
     BookingHeld,
@@ -30,10 +30,11 @@ from holdfast.outbox.fact import (
     TicketsSentAgain,
     TicketTakenBack,
     TicketTransferred,
-    UnknownBody,
     VenueChanged,
 )
+from holdfast.outbox.fact_queue import QueueClosed, QueueDrained, QueueDrawn, QueueOpened
 from holdfast.outbox.store import Outbox, add_fact, consume_many, consume_once
+from holdfast.outbox.waitlist_facts import WaitlistEnded, WaitlistJoined, WaitlistOffered
 from holdfast.outbox.wire import from_json, to_json
 
 __all__ = [
@@ -55,6 +56,10 @@ __all__ = [
     "PaymentDeclined",
     "PaymentDisputed",
     "PaymentLate",
+    "QueueClosed",
+    "QueueDrained",
+    "QueueDrawn",
+    "QueueOpened",
     "RefundByHand",
     "RefundDone",
     "RefundRequested",
@@ -65,6 +70,9 @@ __all__ = [
     "TicketsSentAgain",
     "UnknownBody",
     "VenueChanged",
+    "WaitlistEnded",
+    "WaitlistJoined",
+    "WaitlistOffered",
     "add_fact",
     "consume_many",
     "consume_once",

@@ -7,26 +7,18 @@ fields it does not know are left aside, a kind it does not know is an `UnknownBo
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.bookings import public_id
+from holdfast.outbox.body import Body, UnknownBody
+from holdfast.outbox.fact_queue import QueueClosed, QueueDrained, QueueDrawn, QueueOpened
+from holdfast.outbox.waitlist_facts import WaitlistEnded, WaitlistJoined, WaitlistOffered
 
 if TYPE_CHECKING:
     from holdfast.engines.postgres import Row
-
-
-class Body(Struct, frozen=True, kw_only=True):
-    KIND: ClassVar[str] = ""
-    VERSION: ClassVar[int] = 1
-
-
-class UnknownBody(Body, frozen=True, kw_only=True):
-    """A kind or a body that this program does not know: written by a newer one."""
-
-    values: dict[str, Any]
 
 
 class BookingBody(Body, frozen=True, kw_only=True):
@@ -336,7 +328,8 @@ KINDS: dict[str, type[Body]] = {
         *(EventChanged, VenueChanged, CityChanged),
         *(TicketCheckedIn, TicketCheckedOut, TicketCheckInUndone),
         *(TicketTransferred, TicketTakenBack, TicketsSentAgain, DoorConflictRaised),
-        EndpointSwitchedOff,
+        *(QueueOpened, QueueDrawn, QueueDrained, QueueClosed),
+        *(WaitlistJoined, WaitlistOffered, WaitlistEnded, EndpointSwitchedOff),
     )
 }
 

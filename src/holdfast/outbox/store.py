@@ -17,8 +17,9 @@ from holdfast.engines.bus import Bus, BusPlace
 from holdfast.engines.buses import open_bus
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
+from holdfast.outbox.body import Body
 from holdfast.outbox.consumer import Consumer, Parked, ReaderTurn, last_settled_id, pause_s
-from holdfast.outbox.fact import Body, Fact, build_fact
+from holdfast.outbox.fact import Fact, build_fact
 from holdfast.outbox.wire import from_json, to_json
 
 Q = Queries("holdfast.outbox")

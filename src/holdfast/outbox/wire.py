@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from holdfast.outbox.fact import KINDS, Body, Fact, UnknownBody
+from holdfast.outbox.body import Body, UnknownBody
+from holdfast.outbox.fact import KINDS, Fact
 
 
 class _FactJson(Struct):

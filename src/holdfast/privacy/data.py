@@ -40,6 +40,7 @@ class PersonalData:
             "received_transfers": await self._rows(Q.transfers, addresses),
             "messages": await self._rows(Q.messages, addresses),
             "consents": await self._rows(Q.consents, ids),
+            "waitlists": await self._rows(Q.waitlists, ids),
         }
 
     async def _rows(self, query: str, argument: object) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ class Erasure:
                 raise LastOwner(organisations=alone)
             ended = [one for each in ids for one in await self._accounts.end_sessions(tx, each, "erased")]
             await tx.execute(Q.erase_identities, ids)
+            await tx.execute(Q.end_waits, ids)
             await tx.execute(Q.erase_notices, addresses)
             await tx.execute(Q.erase_ticket_addresses, addresses)
             versions = await tx.fetch(Q.erase_accounts, ids, addresses)

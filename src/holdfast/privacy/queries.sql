@@ -67,6 +67,16 @@ ORDER BY agreed_at, organisation_id, kind;
    WHERE account_id = ANY ($1::bigint[])
 ORDER BY linked_at;
 
+-- name: waitlists
+  SELECT show_id, number AS entry, seats, categories, price_minor_max, together, until, joined_at, state,
+         ended_at
+    FROM waitlist_of_person
+   WHERE owner_id = ANY ($1::bigint[])
+ORDER BY joined_at, show_id;
+
+-- name: end_waits
+SELECT end_waits_of($1);
+
 -- name: erase_identities
 SELECT erase_identities($1);
 

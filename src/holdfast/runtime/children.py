@@ -17,12 +17,15 @@ def build_environment(config: Config) -> dict[str, str]:
         "HOLDFAST_DATABASE_URL": config.database_url,
         "HOLDFAST_REDIS_URL": config.redis_url,
         "HOLDFAST_DATA_DIR": str(Path(config.data_dir).absolute()),
+        "HOLDFAST_POSTGRES_POOL_MAX": str(config.postgres_pool_max),
         "HOLDFAST_GATEWAY": config.gateway,
         **({"HOLDFAST_GATEWAY_URL": config.gateway_url} if config.gateway_url else {}),
         **({"HOLDFAST_GATEWAY_SECRET": config.gateway_secret} if config.gateway_secret else {}),
         **({"HOLDFAST_MAIL_PAGE": "1"} if config.mail_page else {}),
-        # A worker has few threads; without this each costs an arena of its own.
+        # A worker has few threads; without this each costs an arena of its own. What is free at the end of an
+        # arena goes back: by itself the limit rises with the largest block that was ever freed.
         "MALLOC_ARENA_MAX": "2",
+        "MALLOC_TRIM_THRESHOLD_": "131072",
     }
 
 

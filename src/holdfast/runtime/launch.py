@@ -33,6 +33,7 @@ from holdfast.runtime.sandbox_beside import refuse_without_gateway, sandbox_besi
 DRAIN_S = 30  # for requests under way when a web worker is stopped
 PREPARED_WITHIN_S = 600.0
 EXPECTED = 2  # exit code of trouble that the operator can put right
+DEMO_POOL_MAX = 4  # a connection to the ledger is up to 9 MB, and a demo has few visitors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +106,12 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
 
 
 def _with_demo_defaults(config: Config) -> Config:
-    """The demo shows its mails, and takes payments that move no money, unless it is configured otherwise."""
+    """Unless it is configured otherwise, the demo shows its mails, moves no money and has few connections."""
     mail_page = config.mail_page if "HOLDFAST_MAIL_PAGE" in os.environ else 1
-    return replace(config, mail_page=mail_page, gateway=config.gateway or "sandbox")
+    pool_max = config.postgres_pool_max if "HOLDFAST_POSTGRES_POOL_MAX" in os.environ else DEMO_POOL_MAX
+    return replace(
+        config, mail_page=mail_page, postgres_pool_max=pool_max, gateway=config.gateway or "sandbox"
+    )
 
 
 @asynccontextmanager

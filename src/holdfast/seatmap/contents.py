@@ -28,6 +28,8 @@ class MapContents:
             claim, name, code = booking.claim, str(booking.claim), SEAT_STATE_CODES[booking.state]
             for seat in claim.units:
                 self._states[seat] = code
+            if booking.number == 0:  # reserved for the waitlist: no claim
+                continue
             # By claim id, so that a retry of a request from before the rebuild finds its claim.
             self.owners["#" + claim.claim_id.partition("@")[0]] = name
             if booking.counts:

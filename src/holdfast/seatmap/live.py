@@ -68,7 +68,7 @@ class LiveMaps:
         self._opening: Cache[int, Feed] = Cache(self._open, fresh_s=0, stale_max_s=0)
         self._places: Counter[str] = Counter()  # streams of an address
         self._count = self._number = 0
-        self._is_draining = False
+        self.is_draining = False
 
     # ── viewers ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -119,13 +119,13 @@ class LiveMaps:
 
     def drain(self) -> None:
         """The process is about to stop: viewers are sent away, and come back elsewhere."""
-        self._is_draining = True
+        self.is_draining = True
         gone = [viewer for feed in self._feeds.values() for viewer in (*feed.viewers, *feed.ahead)]
         for number, viewer in enumerate(gone):
             viewer.end(retry(number))
 
     def _refuse_if_draining(self) -> None:
-        if self._is_draining:
+        if self.is_draining:
             raise Busy(retry_after_s=1)
 
     async def close(self) -> None:

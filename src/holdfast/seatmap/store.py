@@ -44,7 +44,7 @@ class SeatMap:
     ) -> None:
         self._catalogue = catalogue
         self._bookings = bookings
-        self._claims = claims
+        self.claims = claims
         self._postgres = postgres
         self._snapshots: Cache[int, Snapshot] = Cache(
             self._load, fresh_s=fresh_s, stale_max_s=0, size_max=MAPS_MAX
@@ -133,7 +133,7 @@ class SeatMap:
         """The map in Redis, or our last one if it has not changed."""
         for _ in range(TRIES_MAX):
             last = self._last.get(show_id)
-            found = await self._claims.read(show_id, known=last.version if last else 0)
+            found = await self.claims.read(show_id, known=last.version if last else 0)
             if isinstance(found, PoolMap):
                 return found
             if found is not None:
@@ -188,7 +188,7 @@ class SeatMap:
                 raise NoSuchShow(show=show_id)
             show = await self._catalogue.show_at_revision(show_id, before.revision)
             fields = await self.plans.get(show.layout.hash)
-            found, is_ours = await self._claims.epoch(show_id)
+            found, is_ours = await self.claims.epoch(show_id)
             async with self._postgres.transaction() as tx:
                 sale = await lock_sale_for_rebuild(tx, show_id)
                 if sale is None:
@@ -210,7 +210,7 @@ class SeatMap:
                 await raise_epoch(tx, show_id, epoch)
                 # Published before the commit that unlocks the sale: a hold that waited for the lock sees the
                 # new epoch, knows that its claim is missing from this map, and adds it.
-                if not await self._claims.build(show_id, _blueprint(epoch, sale, contents, fields)):
+                if not await self.claims.build(show_id, _blueprint(epoch, sale, contents, fields)):
                     raise EngineDown("holds")  # Redis has a later map: our epoch was read too early
         return epoch
 
@@ -227,6 +227,6 @@ def _blueprint(epoch: int, sale: LockedSale, contents: MapContents, fields: dict
         closes_in_ms=0 if sale.is_closed else sale.closes_in_ms,
         claims=contents.claims,
         owners=contents.owners,
-        fields=fields,
+        fields=fields | ({"reserves": b"1"} if sale.has_waitlist else {}),
         lapses=contents.lapses,
     )

@@ -19,7 +19,8 @@ LANGUAGE = LANGUAGE_COOKIE
 CITY = "holdfast_city"
 ATTEMPT = "holdfast_oidc"  # a sign-in with a service that was begun in this browser
 HOST_ATTEMPT = "__Host-holdfast_oidc"  # as HOST_SESSION; under https, ATTEMPT is not read
-COOKIE_NAMES = frozenset({SESSION, HOST_SESSION, LANGUAGE, CITY, ATTEMPT, HOST_ATTEMPT})
+ADMISSION = "holdfast_admission"  # passes of waiting rooms; signed, and each for one account and one show
+COOKIE_NAMES = frozenset({SESSION, HOST_SESSION, LANGUAGE, CITY, ATTEMPT, HOST_ATTEMPT, ADMISSION})
 YEAR_S = 31_536_000
 NAME_LENGTH_MAX = 40
 COOKIES_BYTES_MAX = 16_384  # a whole domain may share them
@@ -93,6 +94,11 @@ def get_cookies(request: Request) -> dict[str, str]:
     return found
 
 
+def get_admission(request: Request) -> str:
+    """The passes of this browser; empty: it has none."""
+    return get_cookies(request).get(ADMISSION, "")
+
+
 def get_city(request: Request) -> str | None:
     """The slug of the city from the cookie; the city may no longer exist."""
     return get_cookies(request).get(CITY) or None
@@ -100,9 +106,10 @@ def get_city(request: Request) -> str | None:
 
 def get_buyer(request: Request, session: Session) -> Buyer:
     """Whom seats are held for. Until an address is proved, a buyer counts for the range it comes from."""
+    admission = get_admission(request)
     if session.account.is_verified:
-        return Buyer(session.account_id, "", is_guest=False)
-    return Buyer(session.account_id, get_party(request), session.is_guest)
+        return Buyer(session.account_id, "", is_guest=False, admission=admission)
+    return Buyer(session.account_id, get_party(request), session.is_guest, admission)
 
 
 async def get_session(request: Request) -> Session | None:

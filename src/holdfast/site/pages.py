@@ -19,10 +19,12 @@ from starlette.types import Scope
 from holdfast.accounts import LANGUAGES, Session, locale_for
 from holdfast.errors import Invalid, NoSuchRoute, SecondFactorNeeded
 from holdfast.site.cookies import (
+    ADMISSION,
     ATTEMPT,
     HOST_ATTEMPT,
     LANGUAGE,
     clear_cookie,
+    get_admission,
     get_cookies,
     get_session,
     is_same_origin,
@@ -41,6 +43,7 @@ from holdfast.site.templates_env import (
     localiser_for,
     static_files,
 )
+from holdfast.waitingroom import PASS_LIFE_MAX_S, PASSES_MAX, SEPARATOR
 from holdfast.web.card_number import CardNumber, has_card_number
 from holdfast.web.response_cache import CacheablePage, fresh_or_stale
 from holdfast.web.responses import HTML, Answer, invalid, takes_packed, unchanged
@@ -52,6 +55,7 @@ LoadContext = Callable[[], Awaitable[Mapping[str, Any]]]
 FORM_FIELDS_MAX = 200
 PACK_FROM_BYTES = 700
 ATTEMPT_S = 600  # to sign in with a service
+ADMISSION_S = PASS_LIFE_MAX_S
 STATIC_FOR_A_YEAR = "public, max-age=31536000, immutable"
 SECONDS = "public, max-age=1, stale-while-revalidate=2"
 NO_STORE = "no-store"
@@ -207,6 +211,13 @@ def get_attempt_cookie(request: Request) -> str:
 
 def set_attempt_header(request: Request, cookie: str) -> str:
     return set_attempt(cookie, life_s=ATTEMPT_S, is_secure=_is_secure(request))
+
+
+def set_admission_header(request: Request, admission: str) -> str:
+    """Adds a pass to those that the browser has for other shows; the newest come first."""
+    known = [text for text in get_admission(request).split(SEPARATOR) if text and text != admission]
+    passes = SEPARATOR.join([admission, *known][:PASSES_MAX])
+    return set_cookie(ADMISSION, passes, is_secure=_is_secure(request), life_s=ADMISSION_S)
 
 
 def clear_cookie_header(request: Request, name: str) -> str:

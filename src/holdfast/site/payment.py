@@ -61,6 +61,7 @@ async def hold_again(app: "App", buyer: Buyer, booking: Booking, labels: Sequenc
         parse_selection(body, show),
         confirms_free=False,
         is_guest=buyer.is_guest,
+        admission=buyer.admission,
     )
     try:
         held: Booking = await app.holds.hold(order)

@@ -52,6 +52,7 @@ class Buyer:
     owner_id: int
     party: str  # the address range; empty: the address of the account is verified
     is_guest: bool
+    admission: str = ""  # passes of waiting rooms
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ def build_hold_request(
         expected_minor=form.expected_total_minor,
         confirms_free=False,  # the page of the booking first needs to know where to send the tickets
         is_guest=buyer.is_guest,
+        admission=buyer.admission,
     )
 
 

@@ -9,14 +9,14 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import Session
 from holdfast.bookings import Booking, BookingState, public_id
 from holdfast.catalogue import ShowOnSale
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Busy, Invalid, Refusal
 from holdfast.holds import HoldBody, SeatsTaken, get_party
 from holdfast.seatmap import Snapshot
-from holdfast.site.cookies import get_buyer, get_session
+from holdfast.site.cookies import get_admission, get_buyer, get_session
+from holdfast.site.guests import current_or_new_guest, with_cookies
 from holdfast.site.i18n import Localiser
 from holdfast.site.pages import (
     NO_STORE,
@@ -25,7 +25,6 @@ from holdfast.site.pages import (
     redirect,
     render_page,
     render_public_page,
-    set_session_headers,
     wants_json,
 )
 from holdfast.site.seat_form import (
@@ -38,6 +37,7 @@ from holdfast.site.seat_form import (
     parse_seat_form,
 )
 from holdfast.site.show_view import ShowView, build_show_view, price_alternatives, ticket_names
+from holdfast.waitingroom import GUARDING, REFUSED_PASSES, NotAdmitted
 from holdfast.web.idempotency import checked_key
 from holdfast.web.problems import render_engine_down, render_refusal
 from holdfast.web.responses import answer
@@ -59,10 +59,30 @@ async def get_show(request: Request) -> Response:
     """Public and cached: facts, prices, and forms that work without scripts."""
     app, show_id, l10n = get_app(request), request.path_params["show"], get_localiser(request)
 
+    if get_admission(request) and await _is_admitted(request, show_id):
+        facts = _page_context(await _load_view(app, show_id), l10n)
+        return render_page(request, PAGE, **facts, session=await get_session(request))
+
     async def make() -> dict[str, Any]:
-        return _page_context(await _load_view(app, show_id), l10n)
+        queue = await app.waiting_rooms.status(show_id)
+        return _page_context(await _load_view(app, show_id), l10n) | {"queue": queue}
 
     return await render_public_page(request, PAGE, (show_id,), make)
+
+
+async def _is_admitted(request: Request, show_id: int) -> bool:
+    """Whether this browser has a pass for the seats behind a waiting room."""
+    app, session = get_app(request), await get_session(request)
+    try:
+        queue = await app.waiting_rooms.status(show_id)
+        if session is None or queue is None or queue.state not in GUARDING:
+            return False
+        await app.waiting_rooms.guard.require(show_id, session.account_id, get_admission(request))
+    except EngineDown:
+        return False
+    except REFUSED_PASSES:
+        return False
+    return True
 
 
 @routes.post("/shows/{show:int}/hold")
@@ -76,20 +96,14 @@ async def post_hold(request: Request) -> Response:
         if not data.seats and "quantity" not in (await request.body()).decode("latin-1"):
             raise Invalid(field="seats", detail="Expected at least one seat.")
         await _require_proof(request, show_id)
-        session, cookies = await _current_or_new_guest(request)
+        session, cookies = await current_or_new_guest(request)
         booking = await _hold_selection(app, show, data, get_buyer(request, session))
     except (Refusal, EngineDown) as refusal:
-        return _with_cookies(await _render_refusal(request, show, refusal), cookies)
+        return with_cookies(await _render_refusal(request, show, refusal), cookies)
     go = f"/bookings/{public_id(booking.show_id, booking.number)}"
     if not wants_json(request):
         return redirect(go, *cookies)
-    return _with_cookies(answer(200, {"go": go}, {"Cache-Control": NO_STORE}), cookies)
-
-
-def _with_cookies(response: Response, cookies: Sequence[str]) -> Response:
-    """A refused guest gets the cookie too, so that the next try does not create another guest."""
-    response.raw_headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in cookies]
-    return response
+    return with_cookies(answer(200, {"go": go}, {"Cache-Control": NO_STORE}), cookies)
 
 
 @routes.get("/shows/{show:int}/mine")
@@ -126,19 +140,6 @@ async def _require_proof(request: Request, show_id: int) -> None:
         await get_app(request).puzzles.require_proof(show_id, get_party(request), proof)
 
 
-async def _current_or_new_guest(request: Request) -> tuple[Session, list[str]]:
-    """The session and no cookies; or a new guest and the cookie that identifies it."""
-    if (session := await get_session(request)) is not None:
-        return session, []
-    sessions, client = get_app(request).sessions, request.client
-    cookie = await sessions.open_guest(
-        get_localiser(request).language, client.host if client is not None else ""
-    )
-    session = await sessions.load(cookie)
-    assert session is not None, "a new cookie has a session"
-    return session, set_session_headers(request, cookie)
-
-
 async def _hold_selection(app: "App", show: ShowOnSale, data: HoldForm, buyer: Buyer) -> Booking:
     request_id = checked_key(data.key.encode()) if data.key else f"~{secrets.token_hex(12)}"
     snapshot = app.seatmap.fresh(show.show_id) or await _load_map(app, show.show_id)
@@ -171,11 +172,15 @@ async def _render_refusal(request: Request, show: ShowOnSale, refusal: Refusal |
         return problem
     details: dict[str, Any] = dict(refusal.details) if isinstance(refusal, Refusal) else {}
     code = refusal.code if isinstance(refusal, Refusal) else "engine_down"
+    if isinstance(refusal, REFUSED_PASSES):
+        code = NotAdmitted.code
     groups: Sequence[Sequence[str]] = details.get("alternatives") or []
     if better := details.get("better"):
         groups = [better]
     l10n = get_localiser(request)
     facts = _page_context(await _load_view(get_app(request), show.show_id), l10n)
+    if code == NotAdmitted.code:
+        facts["queue"] = await get_app(request).waiting_rooms.status(show.show_id)
     facts["refusal"] = {
         "code": code,
         "named": l10n.has(f"seats.refused_{code}"),
@@ -194,7 +199,7 @@ async def _render_refusal(request: Request, show: ShowOnSale, refusal: Refusal |
 
 
 def _page_context(view: ShowView, l10n: Localiser) -> dict[str, Any]:
-    return {"view": view, "script": view.script(l10n), "refusal": None}
+    return {"view": view, "script": view.script(l10n), "refusal": None, "queue": None}
 
 
 async def _load_view(app: "App", show_id: int) -> ShowView:

@@ -103,6 +103,7 @@ class ShowView:
             "stream": f"{api}/seats/stream",
             "hold": f"/shows/{self.show.show_id}/hold",
             "mine": f"/shows/{self.show.show_id}/mine",
+            "queue": f"/shows/{self.show.show_id}/queue",
             "seats": self.show.layout.seat_count,
             "svgMax": LISTED_MAX,
             "prices": list(self.show.prices),

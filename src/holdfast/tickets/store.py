@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -39,6 +39,7 @@ from holdfast.tickets.ticket import (
 from holdfast.web.audit_log import AuditEntry, record
 
 Q = Queries("holdfast.tickets")
+T = TypeVar("T")
 
 KEYS_FRESH_S = 30.0
 OCCASION_FRESH_S = 1.0
@@ -72,6 +73,7 @@ class Tickets:
         )
         self._keys: dict[int, TicketKey] = {}
         self._public: dict[int, bytes] = {}
+        self._trusted: dict[int, bytes] = {}
         self._read_at = -KEYS_FRESH_S
 
     async def open(self) -> None:
@@ -141,6 +143,21 @@ class Tickets:
                 raise
             await self._read_keys()
             return read_code(text, self._public)
+
+    async def public_keys(self) -> Mapping[int, bytes]:
+        """Public keys by id, without those that were revoked at every show."""
+        await self.keys()
+        return self._trusted
+
+    async def read_with_keys(self, read: Callable[[Mapping[int, bytes]], T], *unknown: type[Exception]) -> T:
+        """What `read` returns for the public keys; an `unknown` one may be newer than those we have."""
+        try:
+            return read(await self.public_keys())
+        except unknown:
+            if time.monotonic() - self._read_at < KEYS_RETRY_S:
+                raise
+            await self._read_keys()
+            return read(self._trusted)
 
     async def is_live(self, code: Code, binding: int) -> bool:
         """Whether the tag is this phone's, of this half minute."""
@@ -270,6 +287,9 @@ class Tickets:
         rows = await self._postgres.fetch(Q.ticket_keys)
         self._keys = {row["key_id"]: TicketKey(**row) for row in rows}
         self._public = {key_id: key.public for key_id, key in self._keys.items()}
+        self._trusted = {
+            one: public for one, public in self._public.items() if not self._keys[one].is_revoked
+        }
         self._read_at = time.monotonic()
 
 

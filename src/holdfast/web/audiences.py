@@ -55,6 +55,7 @@ DOCUMENTS = {
         "Browse events, hold seats, pay, get tickets. Other documents: "
         "[for organisers](/api/v1/openapi-organisers.json), [for the house](/api/v1/openapi-house.json).",
         {
+            "queue": "The waiting room of a show: join, follow your place, redeem your turn, check the draw.",
             "sale": "Hold seats, extend a hold, list and cancel bookings.",
             "payments": "Pay a booking, follow the payment, get refund quotes and invoices.",
             "tickets": "Tickets of a booking: codes, PDF, calendar entry, transfer to another person.",

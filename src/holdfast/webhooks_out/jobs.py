@@ -5,6 +5,7 @@ delay the others.
 """
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -14,10 +15,12 @@ from holdfast.engines.loop import Job
 from holdfast.engines.metrics import metrics
 from holdfast.engines.turns import Turns
 from holdfast.outbox import Consumer
-from holdfast.webhooks_out.client import WebhookClient
 from holdfast.webhooks_out.delivery import DeliveryState, DueDelivery
 from holdfast.webhooks_out.endpoint import DELIVERED_KINDS
 from holdfast.webhooks_out.store import GROUP, OutgoingWebhooks
+
+if TYPE_CHECKING:
+    from holdfast.webhooks_out.client import WebhookClient
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +44,9 @@ class DeliveryJobs:
         self._hooks = webhooks
         self._config = config
 
-    def _client(self) -> WebhookClient:
+    def _client(self) -> "WebhookClient":
+        from holdfast.webhooks_out.client import WebhookClient  # loads aiohttp: 6 MB
+
         config = self._config
         return WebhookClient(
             timeout_s=config.hook_timeout_s,
@@ -70,7 +75,7 @@ class DeliveryJobs:
                     group.create_task(self._send_one(client, due))
         return len(taken)
 
-    async def _send_one(self, client: WebhookClient, due: DueDelivery) -> None:
+    async def _send_one(self, client: "WebhookClient", due: DueDelivery) -> None:
         reply = await client.send(due)
         try:
             state = await self._hooks.end(due, reply)

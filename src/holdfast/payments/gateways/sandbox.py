@@ -7,10 +7,9 @@ only the gateway can say no.
 import hmac
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 
@@ -27,6 +26,9 @@ from holdfast.payments.gateway import (
     RefundResult,
     Webhook,
 )
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
 
 TOLERANCE_S = 300  # a notice that is older, or from further in the future, is not believed
 SIGNATURES_MAX = 16
@@ -125,7 +127,7 @@ class SandboxGateway:
         self._links_max = config.gateway_links_max
         self._webhook_bytes_max = config.webhook_bytes_max
         self._account = account
-        self._session: aiohttp.ClientSession | None = None
+        self._session: ClientSession | None = None
 
     async def charge(self, order: ChargeOrder) -> Charge:
         body = {
@@ -297,11 +299,8 @@ class SandboxGateway:
             response = await self._request("GET", f"/v1/payments/{quote(reference, safe='')}")
             if response is not None and response.error is None:
                 return _read(_payment, response.body) or GatewayAnswer.UNKNOWN
-            is_missing = (
-                response is not None
-                and response.error is not None
-                and response.error.code == "resource_missing"
-            )
+            error = response.error if response is not None else None
+            is_missing = error is not None and error.code == "resource_missing"
             return GatewayAnswer.ABSENT if is_missing else GatewayAnswer.UNKNOWN
         response = await self._request("GET", f"/v1/payments?reference={quote(key, safe='')}")
         page = None if response is None or response.error is not None else _read(_payments, response.body)
@@ -315,36 +314,37 @@ class SandboxGateway:
         """What the sandbox response; None: nothing that can be relied on."""
         if not self._url or not self._secrets:
             return None
+        from aiohttp import ClientError
+
         headers = {"Idempotency-Key": key} if key is not None else {}
+        data = None if body is None else _encode(body)
         try:
             async with self._open().request(
-                method,
-                self._url + path,
-                data=None if body is None else _encode(body),
-                headers=headers,
-                allow_redirects=False,
+                method, self._url + path, data=data, headers=headers, allow_redirects=False
             ) as answer:
                 content = await answer.read()
                 status, is_replayed = answer.status, "Idempotent-Replayed" in answer.headers
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+        except (ClientError, TimeoutError, OSError, ValueError):
             return None
         if status == 200:
             return SandboxResponse(content, is_replayed=is_replayed)
         page = _read(_error, content) if 400 <= status < 500 and status not in (408, 409, 425, 429) else None
         return None if page is None else SandboxResponse(content, error=page.error, is_replayed=is_replayed)
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _open(self) -> "ClientSession":
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._links_max, keepalive_timeout=60),
-                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+            from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+
+            self._session = ClientSession(
+                connector=TCPConnector(limit=self._links_max, keepalive_timeout=60),
+                timeout=ClientTimeout(total=self._timeout_s),
                 headers={
                     "Authorization": f"Bearer {api_key(self._secrets[0])}",
                     "Content-Type": "application/json",
                     "User-Agent": "holdfast",
                 },
                 auto_decompress=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
+                cookie_jar=DummyCookieJar(),
             )
         return self._session
 

@@ -275,6 +275,8 @@ export class Selection {
       this.notify(this.l10n.t("orphan", { seats: this.labels(better) }), [better]);
     } else if (problem.code === "price_changed") {
       this.reprice(problem);
+    } else if (problem.code === "not_admitted" || problem.code?.startsWith("queue_token")) {
+      location.assign(this.data.queue); // the turn is over: the page of the queue says so
     } else {
       this.key = newKey();
       this.notify(this.refusalWords(problem), [], "bad");

@@ -1,0 +1,127 @@
+"""The job of waiting rooms: opens them, draws the order, ends turns, calls people, notices that all is sold.
+
+    scheduled ──opens_at──► open ──draw_at, beacon──► admitting ──everything sold──► drained
+                                                        │
+                                                        └ each second: end turns ─► count ─► call
+
+Any number of workers: one is at a room at a time, and the row of its queue is locked while people are called,
+so the cap on people inside holds at every moment. A worker that dies leaves nothing half done: a step is one
+transaction, and the next step is computed from the ledger.
+"""
+
+import time
+
+import asyncpg
+
+from holdfast.bookings import Bookings
+from holdfast.engines.metrics import metrics
+from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
+from holdfast.outbox import QueueDrawn, add_fact
+from holdfast.waitingroom.admission import Measured, count_next, next_rate
+from holdfast.waitingroom.draw import Permutation, derive_key
+from holdfast.waitingroom.guard import END_GRACE_S
+from holdfast.waitingroom.opening import end_queue, log_step, open_queue
+from holdfast.waitingroom.room import RoomState
+
+Q = Queries("holdfast.waitingroom")
+STEPS = Queries("holdfast.waitingroom", "jobs")
+CALLED_MAX = 1_000  # per step and room
+PASSED_OVER = 2  # positions looked at per person to call: some have left
+
+
+class RoomJobs:
+    def __init__(self, postgres: Postgres, bookings: Bookings) -> None:
+        self._postgres = postgres
+        self._bookings = bookings
+
+    async def step(self) -> int:
+        """A job: one step of every room. Returns 0, so that the loop pauses."""
+        for row in await self._postgres.fetch(STEPS.rooms_at_work):
+            await self.step_room(row["show_id"])
+        return 0
+
+    async def step_room(self, show_id: int) -> int:
+        """How many people were called."""
+        async with self._postgres.transaction() as tx:
+            if not await tx.fetchval(STEPS.try_turn, show_id):
+                return 0
+            seats = (await self._bookings.counts_many([show_id]))[show_id]
+            if await tx.fetchval(STEPS.lock_queue, show_id) is None:
+                return 0
+            began_s = time.perf_counter()
+            room = require_row(await tx.fetchrow(Q.current_queue, show_id))
+            left = max(0, room["seats"] - sum(seats.values()))
+            match RoomState(room["state"]):
+                case RoomState.DRAINED | RoomState.CLOSED:
+                    return 0
+                case _ if room["is_over"]:
+                    await end_queue(tx, show_id, room["opening"], RoomState.CLOSED, left)
+                case RoomState.SCHEDULED:
+                    await self._open_if_due(tx, room, left)
+                case RoomState.OPEN:
+                    await self._draw_if_due(tx, room, left)
+                case _ if left == 0 and seats["H"] == 0:
+                    await end_queue(tx, show_id, room["opening"], RoomState.DRAINED)
+                case RoomState.ADMITTING:
+                    return await self._admit(tx, room, left, began_s)
+        return 0
+
+    async def _open_if_due(self, tx: Transaction, room: asyncpg.Record, left: int) -> None:
+        if room["opens_at"] is None or room["opens_at"] > room["now"]:
+            return
+        beacon = await tx.fetchval(STEPS.planned_beacon, room["show_id"])
+        if await open_queue(tx, room["show_id"], room["opening"], by="schedule", beacon=beacon):
+            await log_step(tx, room["show_id"], room["opening"], "opened", seats_left=left)
+
+    async def _draw_if_due(self, tx: Transaction, room: asyncpg.Record, left: int) -> None:
+        """The queue's row is locked: no person joins between the count and the draw."""
+        is_beacon_missing = bool(room["beacon"]) and room["beacon_value"] is None
+        if room["draw_at"] > room["now"] or is_beacon_missing:
+            return
+        show_id, opening = room["show_id"], room["opening"]
+        seed = await tx.fetchval(STEPS.draw_order, show_id, opening)
+        key = derive_key(show_id, opening, seed, room["joined"], room["beacon_value"] or "")
+        await tx.execute(STEPS.set_order, show_id, opening, key)
+        await log_step(tx, show_id, opening, "drawn", seats_left=left)
+        await add_fact(tx, show_id, QueueDrawn(opening=opening, entrants=room["joined"]))
+
+    async def _admit(self, tx: Transaction, room: asyncpg.Record, left: int, began_s: float) -> int:
+        show_id, opening, serving = room["show_id"], room["opening"], room["serving"]
+        await tx.execute(STEPS.end_buyers, show_id, opening, END_GRACE_S)
+        await tx.fetchval(STEPS.end_due_turns, show_id, opening, serving + room["inside_max"])
+        inside = await tx.fetchval(STEPS.inside, show_id, opening)
+        new = room["joined"] - serving
+        waiting = new + await tx.fetchval(STEPS.missed, show_id, opening)
+        since = room["called_at"] or room["drawn_at"] or room["opened_at"]
+        measured = Measured(
+            inside=inside,
+            waiting=waiting,
+            seats_left=left,
+            since_call_s=(room["now"] - since).total_seconds(),
+            ledger_ms=(time.perf_counter() - began_s) * 1000,
+        )
+        rate = next_rate(room["rate"], room["per_minute_max"], measured)
+        most = min(count_next(measured, rate, room["inside_max"]), CALLED_MAX)
+        called = 0
+        if most:
+            numbers = find_numbers(room, min(new, most * PASSED_OVER))
+            row = require_row(
+                await tx.fetchrow(STEPS.call_people, show_id, opening, numbers, serving, most, new == 0)
+            )
+            called, serving = row["called"], row["serving"]
+        await tx.execute(STEPS.set_serving, show_id, opening, serving, rate, called > 0)
+        is_changed = (serving, inside + called, left) != (room["serving"], room["inside"], room["seats_left"])
+        if is_changed:
+            await log_step(tx, show_id, opening, "called", called=called, seats_left=left)
+        metrics.add("queue_called_total", called)
+        return called
+
+
+def find_numbers(room: asyncpg.Record, count: int) -> list[int]:
+    """The entrants at the next positions: of the draw, then later arrivals in their order."""
+    first, entrants = room["serving"], room["entrants"]
+    order = Permutation(room["key"], entrants) if room["key"] is not None and entrants else None
+    return [
+        order.number(position) if order is not None and position < entrants else position
+        for position in range(first, first + count)
+    ]

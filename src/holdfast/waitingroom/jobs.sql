@@ -1,0 +1,92 @@
+-- Queries of the job that opens rooms, draws orders and admits people.
+
+-- name: rooms_at_work
+-- Rooms with something to do now.
+  SELECT show_id
+    FROM current_queue
+   WHERE state IN ('admitting', 'overridden')
+      OR state = 'scheduled' AND (opens_at <= now() OR is_over)
+      OR state = 'open' AND (draw_at <= now() OR is_over)
+ORDER BY show_id;
+
+-- name: try_turn
+-- False: another worker is at this room.
+SELECT pg_try_advisory_xact_lock(hashtextextended('waiting room', $1));
+
+-- name: lock_queue
+-- The row that joins wait for. No row: the room is closed by now.
+SELECT queue.opening
+  FROM queue
+ WHERE show_id = $1
+   AND opening = (SELECT opening FROM waiting_room WHERE show_id = $1)
+   FOR UPDATE;
+
+-- name: planned_beacon
+SELECT beacon FROM waiting_room WHERE show_id = $1;
+
+-- name: open_queue
+   UPDATE queue
+      SET state = $3, opened_by = $4, seed = $5, commitment = $6, beacon = $7, opened_at = now(),
+          entrants = CASE WHEN $5::bytea IS NULL THEN 0 END
+    WHERE show_id = $1
+      AND opening = $2
+      AND state = 'scheduled'
+RETURNING opening;
+
+-- name: draw_order
+-- The seed, for the draw.
+SELECT seed FROM queue WHERE show_id = $1 AND opening = $2;
+
+-- name: set_order
+UPDATE queue SET state = 'admitting', entrants = joined, key = $3, drawn_at = now()
+ WHERE show_id = $1
+   AND opening = $2
+   AND state = 'open';
+
+-- name: end_due_turns
+SELECT end_due_turns($1, $2, $3);
+
+-- name: end_buyers
+-- People who have bought since they came in make room for others.
+SELECT end_visits($1, $2, array_agg(turn.number), 3, $3)
+  FROM queue_turn AS turn
+  JOIN queue_place AS place
+    ON place.show_id = turn.show_id AND place.opening = turn.opening AND place.number = turn.number
+ WHERE turn.show_id = $1
+   AND turn.opening = $2
+   AND turn.freed_at IS NULL
+   AND turn.state = 'inside'
+   AND EXISTS (SELECT FROM payable_booking AS booking
+                WHERE booking.show_id = $1 AND booking.owner_id = place.account_id
+                  AND booking.state = 'confirmed' AND booking.confirmed_at >= turn.redeemed_at)
+HAVING count(*) > 0;
+
+-- name: inside
+SELECT count(*)::int FROM queue_turn WHERE show_id = $1 AND opening = $2 AND freed_at IS NULL;
+
+-- name: missed
+SELECT count(*)::int FROM queue_turn WHERE show_id = $1 AND opening = $2 AND state = 'missed';
+
+-- name: call_people
+SELECT called, serving FROM call_people($1, $2, $3, $4, $5, $6);
+
+-- name: set_serving
+UPDATE queue
+   SET serving = $3, rate = $4, called_at = CASE WHEN $5 THEN now() ELSE called_at END
+ WHERE show_id = $1
+   AND opening = $2;
+
+-- name: set_state
+UPDATE queue
+   SET state = $3, ended_at = CASE WHEN $3 IN ('drained', 'closed') THEN now() END
+ WHERE show_id = $1
+   AND opening = $2;
+
+-- name: log
+INSERT INTO queue_log (show_id, opening, kind, joined, serving, inside, called, seats_left)
+     SELECT show_id, opening, $3, joined, serving,
+            (SELECT count(*) FROM queue_turn AS turn
+              WHERE turn.show_id = $1 AND turn.opening = $2 AND turn.freed_at IS NULL), $4, $5
+       FROM queue
+      WHERE show_id = $1
+        AND opening = $2;

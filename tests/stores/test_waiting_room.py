@@ -1,0 +1,230 @@
+"""The waiting room in the ledger (R27): places, the draw, turns, passes and the cap on people inside."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.app import App
+from holdfast.waitingroom import Joiner, PlaceState, RoomState, verify_draw
+from holdfast.waitingroom.errors import NotYourTurn, QueueNotOpen, QueueSoldOut, TurnOver
+from tests.support import shows as cast
+from tests.support.waiting_room import Room, a_room
+
+ShowMaker = Callable[..., Any]
+
+
+async def join(room: Room, *accounts: int) -> list[int]:
+    """Their numbers, in the order given; they join one after the other."""
+    return [
+        (await room.app.waiting_rooms.join(room.show_id, Joiner(account))).place.number
+        for account in accounts
+    ]
+
+
+async def join_at_once(room: Room, accounts: range) -> list[int]:
+    joins = (room.app.waiting_rooms.join(room.show_id, Joiner(account)) for account in accounts)
+    return [joined.place.number for joined in await asyncio.gather(*joins)]
+
+
+async def states(room: Room, accounts: range) -> dict[int, PlaceState]:
+    found = {}
+    for account in accounts:
+        place = await room.app.waiting_rooms.find_place(room.show_id, account)
+        assert place is not None
+        found[account] = place.state
+    return found
+
+
+async def people(room: Room, state: PlaceState, accounts: range) -> list[int]:
+    return [account for account, found in (await states(room, accounts)).items() if found is state]
+
+
+class TestJoining:
+    async def test_numbers_are_dense_and_joining_again_changes_nothing(self, either_app: App) -> None:
+        room = await a_room(either_app, await cast.a_show(either_app))
+
+        numbers = await join_at_once(room, range(100, 400))
+        again = await join_at_once(room, range(100, 400))
+
+        assert sorted(numbers) == list(range(300))
+        assert again == numbers
+
+    async def test_one_person_twice_in_one_batch_joins_once(self, app: App, a_show: ShowMaker) -> None:
+        room = await a_room(app, await a_show())
+        rooms = app.waiting_rooms
+
+        both = await asyncio.gather(*(rooms.join(room.show_id, Joiner(7)) for _ in range(2)))
+
+        assert [joined.place.number for joined in both] == [0, 0]
+        assert sorted(joined.is_new for joined in both) == [False, True]
+
+    async def test_a_person_who_left_joins_at_the_end(self, app: App, a_show: ShowMaker) -> None:
+        room = await a_room(app, await a_show())
+        await join(room, 1, 2)
+
+        assert await app.waiting_rooms.leave(room.show_id, 1)
+        assert not await app.waiting_rooms.leave(room.show_id, 1)
+        assert await join(room, 1) == [2]
+        assert await app.waiting_rooms.leave(room.show_id, 1)
+        assert await join(room, 1) == [3]
+
+    async def test_a_room_that_is_not_open(self, app: App, a_show: ShowMaker) -> None:
+        room = await a_room(app, await a_show(), is_open=False)
+
+        with pytest.raises(QueueNotOpen):
+            await join(room, 1)
+
+
+class TestDraw:
+    async def test_the_order_is_the_published_one_and_later_arrivals_follow(
+        self, app: App, a_show: ShowMaker
+    ) -> None:
+        room = await a_room(app, await a_show())
+        numbers = await join(room, *range(10, 60))
+        before = await app.waiting_rooms.load_draw(room.show_id)
+
+        await room.draw()
+        late = await join(room, 100, 101)
+        record = await app.waiting_rooms.load_draw(room.show_id)
+        order = verify_draw(record)
+
+        assert before.seed is None
+        assert before.entrants is None
+        assert before.commitment == record.commitment
+        assert record.entrants == 50
+        for account, number in zip(range(10, 60), numbers, strict=True):
+            place = await app.waiting_rooms.find_place(room.show_id, account)
+            assert place is not None
+            assert place.position == order.position(number)
+        assert late == [50, 51]
+        late_place = await app.waiting_rooms.find_place(room.show_id, 101)
+        assert late_place is not None
+        assert late_place.position == 51
+
+    async def test_the_draw_waits_for_the_beacon(self, app: App, a_show: ShowMaker) -> None:
+        room = await a_room(app, await a_show(), beacon="drand quicknet, round 1")
+        await join(room, 1, 2, 3)
+
+        await room.draw()
+        assert (await app.waiting_rooms.load_draw(room.show_id)).seed is None
+        await room.editor.set_beacon(room.show_id, "f00d")
+        await room.draw()
+
+        record = await app.waiting_rooms.load_draw(room.show_id)
+        assert record.beacon_value == "f00d"
+        assert verify_draw(record).n == 3
+
+
+class TestAdmission:
+    async def test_people_are_called_in_order_up_to_the_cap(self, app: App, a_show: ShowMaker) -> None:
+        room = await a_room(app, await a_show(), inside_max=5)
+        numbers = await join(room, *range(1, 21))
+        await room.draw()
+        order = verify_draw(await app.waiting_rooms.load_draw(room.show_id))
+        first = sorted(range(20), key=order.position)[:5]
+
+        assert await room.admit() == 5
+        assert await room.admit() == 0
+
+        called = await people(room, PlaceState.CALLED, range(1, 21))
+        assert sorted(numbers[account - 1] for account in called) == sorted(first)
+
+    async def test_a_turn_is_redeemed_once_and_ends_with_its_window(
+        self, app: App, a_show: ShowMaker
+    ) -> None:
+        room = await a_room(app, await a_show(), inside_max=1, window_s=900)
+        rooms = app.waiting_rooms
+        await join(room, 1, 2)
+        await room.draw()
+        await room.admit()
+        ((inside,), (waiting,)) = (
+            await people(room, PlaceState.CALLED, range(1, 3)),
+            await people(room, PlaceState.WAITING, range(1, 3)),
+        )
+
+        first = await rooms.redeem(room.show_id, inside)
+        again = await rooms.redeem(room.show_id, inside)
+        with pytest.raises(NotYourTurn):
+            await rooms.redeem(room.show_id, waiting)
+        assert again.ends_at == first.ends_at
+        assert await room.admit(880) == 0
+        assert await room.admit(30) == 1
+
+        with pytest.raises(TurnOver):
+            await rooms.redeem(room.show_id, inside)
+        assert await states(room, range(1, 3)) == {inside: PlaceState.DONE, waiting: PlaceState.CALLED}
+
+    async def test_who_does_not_respond_falls_back_once_and_then_is_out(
+        self, app: App, a_show: ShowMaker
+    ) -> None:
+        room = await a_room(app, await a_show(), inside_max=2, turn_s=120)
+        await join(room, *range(1, 7))
+        await room.draw()
+        await room.admit()
+        slow = await people(room, PlaceState.CALLED, range(1, 7))
+
+        await room.admit(121)  # two others are called
+        for account in slow:
+            place = await app.waiting_rooms.find_place(room.show_id, account)
+            assert place is not None
+            assert place.state is PlaceState.WAITING
+            assert place.has_missed_turn
+        await room.admit(121)  # now the two who fell back
+        assert await people(room, PlaceState.CALLED, range(1, 7)) == slow
+        await room.admit(121)
+
+        assert await people(room, PlaceState.OUT, range(1, 7)) == slow
+
+    async def test_a_place_that_was_left_is_passed_over(self, app: App, a_show: ShowMaker) -> None:
+        room = await a_room(app, await a_show(), inside_max=3)
+        await join(room, *range(1, 11))
+        await room.draw()
+        order = verify_draw(await app.waiting_rooms.load_draw(room.show_id))
+        by_position = sorted(range(1, 11), key=lambda account: order.position(account - 1))
+        for account in by_position[:2]:
+            await app.waiting_rooms.leave(room.show_id, account)
+
+        assert await room.admit() == 3
+
+        assert await people(room, PlaceState.CALLED, range(1, 11)) == sorted(by_position[2:5])
+
+    async def test_no_more_people_than_twice_the_seats_that_are_left(
+        self, app: App, a_show: ShowMaker
+    ) -> None:
+        room = await a_room(app, await a_show(seats=3))
+        await join(room, *range(1, 21))
+        await room.draw()
+
+        assert await room.admit() == 6
+
+    async def test_two_workers_never_exceed_the_cap(self, app: App, a_show: ShowMaker) -> None:
+        room = await a_room(app, await a_show(), inside_max=4)
+        await join(room, *range(1, 30))
+        await room.draw()
+        await room.pass_time(60)
+
+        called = await asyncio.gather(*(room.step() for _ in range(8)))
+
+        assert sum(called) == 4
+
+
+class TestSoldOut:
+    async def test_people_who_waited_keep_their_order(self, app: App, a_show: ShowMaker) -> None:
+        show_id = await a_show(seats=2)
+        room = await a_room(app, show_id, inside_max=1)
+        await join(room, *range(1, 6))
+        await room.draw()
+        await room.admit()
+        await app.bookings.block(show_id, [0, 1], "sold elsewhere", 1)
+        await room.admit()
+
+        status = await app.waiting_rooms.status(show_id)
+        positions = [await app.waiting_rooms.drained_position(show_id, account) for account in range(1, 6)]
+
+        assert status is not None
+        assert status.state is RoomState.DRAINED
+        assert sorted(position for position in positions if position is not None) == [0, 1, 2, 3, 4]
+        with pytest.raises(QueueSoldOut):
+            await join(room, 99)

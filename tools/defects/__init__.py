@@ -1,0 +1,13 @@
+"""Known defects as mutants: data, by subject."""
+
+from tools.defects import holds, money, operating, pages, people, seats, web
+
+DEFECTS = (
+    *money.MUTANTS,
+    *holds.MUTANTS,
+    *operating.MUTANTS,
+    *web.MUTANTS,
+    *people.MUTANTS,
+    *pages.MUTANTS,
+    *seats.MUTANTS,
+)
