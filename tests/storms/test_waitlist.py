@@ -27,7 +27,7 @@ from tests.support.wait import until
 from tests.support.waitlist_hall import WaitlistHall
 from tests.support.waitlist_oracle import Oracle, OracleParty, OracleSeat
 
-SETTINGS: dict[str, int | str] = {"waitlist_offer_s": 1, "waitlist_keep_s": 3600, "sweep_pause_ms": 100}
+SETTINGS = {"waitlist_offer_s": 1, "waitlist_keep_s": 3600, "sweep_pause_ms": 100}
 WITHOUT_BUS = "sale,payments"
 BUYERS = 3
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -48,7 +48,7 @@ SMALL, FULL = Size(60, 60, 30), Size(600, 1000, 500)
 async def an_office(only: str) -> AsyncIterator[Office]:
     async with office(work=False, **SETTINGS) as stage:
         words = ("work", "--data", str(stage.folder.path), "--json", *(("--only", only) if only else ()))
-        async with running(stage.folder.path.parent / "work.log", words, SETTINGS):
+        async with running(stage.folder.path.parent / "work.log", words, dict[str, int | str](SETTINGS)):
             yield stage
 
 
