@@ -59,6 +59,7 @@ from holdfast.payments import (
 from holdfast.privacy import Erasure, PersonalData
 from holdfast.refunds.service import RefundService
 from holdfast.refunds.store import RefundStore
+from holdfast.replay import FLUSH_PAUSE_S, DemandWriter, Replays
 from holdfast.reports import ReportStore
 from holdfast.search import SearchIndex, SearchSource, SearchStore
 from holdfast.seatmap import SeatMap
@@ -118,6 +119,8 @@ class App:
     notifications: NotificationStore
     webhooks_out: OutgoingWebhooks
     reports: ReportStore
+    replays: Replays
+    demand: DemandWriter
     audit_log: AuditLog
     attendees: AttendeeStore
     sessions: Sessions
@@ -183,6 +186,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
         await app.legal.refresh()
         yield app
     finally:
+        await app.demand.close()
         await app.webhooks_in.close()
         await app.identities.client.close()
         await app.saga_runner.gateway.close()
@@ -248,6 +252,8 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         notifications=notifications,
         webhooks_out=OutgoingWebhooks(postgres, catalogue, config),
         reports=ReportStore(postgres, catalogue),
+        replays=Replays(postgres, catalogue),
+        demand=DemandWriter(postgres, holds.wanted),
         audit_log=AuditLog(postgres),
         attendees=AttendeeStore(postgres, catalogue),
         pages=build_page_cache(),
@@ -339,6 +345,7 @@ def web_jobs(app: App) -> list[tuple[float, Job]]:
         (REFRESH_PAUSE_S, app.legal.refresh),
         (0.05, app.live.follow),
         (0.05, app.live.look),
+        (FLUSH_PAUSE_S, app.demand.flush),
         (1.0, metrics.flush),
         (BEAT_PAUSE_S, build_ledger_mark(app).beat),
     ]

@@ -7,6 +7,7 @@ import holdfast.audit_log.retention
 import holdfast.bookings.retention
 import holdfast.checkin.retention
 import holdfast.organisations.retention
+import holdfast.replay.retention
 import holdfast.reports.retention
 import holdfast.tickets.retention
 import holdfast.waitingroom.retention
@@ -51,6 +52,7 @@ RETENTION = (
     holdfast.tickets.retention,
     holdfast.checkin.retention,
     holdfast.reports.retention,
+    holdfast.replay.retention,
     holdfast.audit_log.retention,
     holdfast.waitingroom.retention,
     holdfast.waitlist.retention,

@@ -25,6 +25,7 @@ import holdfast.payments.api
 import holdfast.privacy.api
 import holdfast.refunds.api
 import holdfast.refunds.approvals_api
+import holdfast.replay.api
 import holdfast.reports.api
 import holdfast.search.api
 import holdfast.seatmap.api
@@ -49,6 +50,7 @@ import holdfast.site.second_step
 import holdfast.site.security
 import holdfast.site.show_page
 import holdfast.site.sign_in_with
+import holdfast.site.waitlist_page
 import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
 import holdfast.waitingroom.admin_api
@@ -96,6 +98,7 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.privacy.api.ROUTES,
     *holdfast.webhooks_out.api.ROUTES,
     *holdfast.reports.api.ROUTES,
+    *holdfast.replay.api.ROUTES,
     *holdfast.notifications.api.ROUTES,
     *holdfast.notifications.demo_mailbox_api.ROUTES,
     *holdfast.site.pages.ROUTES,
@@ -103,6 +106,7 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.site.show_page.ROUTES,
     *holdfast.site.queue_page.ROUTES,
     *holdfast.site.draw_page.ROUTES,
+    *holdfast.site.waitlist_page.ROUTES,
     *holdfast.site.booking_page.ROUTES,
     *holdfast.site.payment.ROUTES,
     *holdfast.site.after_purchase.ROUTES,

@@ -18,6 +18,7 @@ from tests.support.wait import until
 
 Axe = Callable[[Page], Awaitable[None]]
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+FILES = (".csv", ".json", ".html")
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def pages(start: str, **params: object) -> list[str]:
     """The paths of all pages of the desk that begin so. A new kind of page needs a thing to show."""
     found = []
     for page in DESK_PAGES:
-        if page.method == "GET" and page.path.startswith(start) and not page.path.endswith(".csv"):
+        if page.method == "GET" and page.path.startswith(start) and not page.path.endswith(FILES):
             path = page.path.replace(":int}", "}").format(**params)
             found.append(path)
     return found

@@ -41,6 +41,7 @@ async def test_close_seats_say_their_section_and_their_rows(house: Office, newco
     for key in ("+", "+", "ArrowRight"):  # the rows begin to the left of what is seen
         await page.keyboard.press(key)
 
+    await expect(chip).to_be_visible()
     await expect(chip).to_have_text("Stalls: 822 left")
     await expect(letters.filter(has_text="J")).to_be_visible()
     await page.wait_for_function(LETTERS_ARE_AT_THE_EDGE)
@@ -124,6 +125,23 @@ async def test_marks_of_chosen_seats_never_overlap(house: Office, page: Page, se
                     for bx, by in other["ends"]
                 )
                 assert apart >= mark["radius"] + other["radius"] - 1e-6, (mark, other)
+
+
+async def test_seats_side_by_side_have_one_mark_from_far(house: Office, page: Page) -> None:
+    """A mark is never smaller than what is seen: dots of neighbours would lie upon each other."""
+    await opened(page, await house.a_show(layout=Layout.build(concert_hall())))
+
+    far, near = await page.evaluate(
+        f"""async (base) => {{{DECODED}
+          const {{ marksOf }} = await import(base + "seat-signs.js");
+          const at = (scale) => marksOf(layout, [4, 5, 6], scale).map(({{ from, to }}) => [from, to]);
+          return [5, 40].map(at);
+        }}""",
+        await scripts_of(page),
+    )
+
+    assert far == [[4, 6]]
+    assert near == [[4, 4], [5, 5], [6, 6]]
 
 
 async def test_a_concert_in_a_cinema_has_a_stage_and_no_screen(house: Office, page: Page) -> None:

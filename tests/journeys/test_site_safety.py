@@ -35,11 +35,17 @@ from tests.support.site_paths import (
     PROVIDER_PATHS,
     served_paths,
 )
+from tests.support.waiting_room import a_room
 
 FORMS: dict[str, dict[str, Any]] = {
     "/language": {"language": "de"},
     "/city": {"city": ""},
     "/shows/{show:int}/hold": {"seats": ["A-9"]},
+    "/shows/{show:int}/queue": {},
+    "/shows/{show:int}/queue/enter": {},
+    "/shows/{show:int}/queue/leave": {},
+    "/shows/{show:int}/waitlist": {"seats": "2"},
+    "/shows/{show:int}/waitlist/leave": {},
     "/sign-in": {"email": "ann@example.org", "password": "correct horse battery"},
     "/sign-up": {"email": "eve@evil.example", "password": "correct horse battery", "name": "Eve"},
     "/sign-out": {},
@@ -79,11 +85,13 @@ FORMS: dict[str, dict[str, Any]] = {
     "/bookings/{booking}/cancel": {},
     "/bookings/{booking}/merge": {"other": "x"},
     "/bookings/{booking}/swap": {"other": "x"},
+    "/bookings/{booking}/decline": {},
     GATEWAY_RETURN_PATH: {},
 }
 CHANGED = "SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} AS t"
 TABLES = (
     *("account", "booking", "payment", "ticket", "refund", "session", "mail_token", "notice"),
+    *("queue_place", "waitlist_entry"),
     *("totp", "passkey", "recovery_code", "sign_in_step", "oidc_identity"),
 )
 FOR_ACCOUNTS = {"/account", "/account/security", "/account/security/totp"}  # guests sign in first
@@ -107,6 +115,7 @@ async def bought(ann: Visitor, app: App, a_show: Callable[..., Any]) -> dict[str
     organisation = await app.postgres.fetchval(
         "SELECT organiser_id FROM show_organiser WHERE show_id = $1", show
     )
+    await a_room(app, show, is_open=False)
     for owner in (HOUSE, organisation):
         await app.legal.publish(owner, LegalKind.PRIVACY, LegalBody({"en": "<script>alert(1)</script>"}))
     return {

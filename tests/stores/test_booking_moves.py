@@ -130,6 +130,13 @@ class TestBlocks:
         assert isinstance(await till.open(3), Booking)
         assert await till.violations() == []
 
+    async def test_some_seats_of_a_block_are_released_and_the_audit_is_clean(self, till: Till) -> None:
+        number = await till.ledger.block(till.show, [3, 4], "camera", an_owner())
+        await till.postgres.execute("SELECT * FROM release_block($1, $2, $3, 1)", till.show, number, [3])
+
+        assert await till.taken() == {4: number}
+        assert await till.violations() == []
+
     async def test_a_block_and_a_booking_at_once_make_one_owner(
         self, till: Till, elsewhere: Bookings
     ) -> None:

@@ -76,6 +76,7 @@ LISTS: dict[str, Callable[[GrownHouse], Awaitable[object]]] = {
     "attendees of a show": lambda house: house.app.attendees.attendees(house.show_id, None, AttendeeQuery()),
     "the audit log": lambda house: house.app.audit_log.page(1, AuditQuery()),
     "the audit log of an action": lambda house: house.app.audit_log.page(1, AuditQuery(action="x.y")),
+    "the replay of another show": lambda house: house.app.replays.build(house.past_show_id),
     "all refunds": lambda house: _refunds(house, None),
     "all refunds that wait": lambda house: _refunds(house, None, "requested"),
 }

@@ -38,7 +38,7 @@ async def house(config: Config) -> AsyncIterator[GrownHouse]:
             await till.open_many(openings[:2])
             await connection.execute(f"ANALYZE {', '.join(TABLES)}")
             await till.open_many(openings[2:])
-            yield GrownHouse(app, till.show)
+            yield GrownHouse(app, till.show, till.show)
         await connection.close()
 
 

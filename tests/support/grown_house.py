@@ -25,6 +25,7 @@ PLANS_SETTLED_AFTER = 6  # executions: from the sixth on PostgreSQL may use a ge
 class GrownHouse:
     app: App
     show_id: int  # the one on sale, with 20 000 lapsed holds
+    past_show_id: int  # one of 1 000, with 20 bookings
 
     async def rows_read(self, call: Callable[[], Awaitable[object]]) -> int:
         """By one call, after earlier ones have settled its plans.
@@ -54,5 +55,6 @@ async def grown_house(config: Config) -> AsyncIterator[GrownHouse]:
         async with open_app(replace(await beside(config, url, 10), postgres_pool_max=2)) as app:
             show_id = await a_show(app, 50)
             await connection.execute(PAST.read_text())
+            past_show_id = await connection.fetchval("SELECT max(id) FROM show")
             await connection.close()
-            yield GrownHouse(app, show_id)
+            yield GrownHouse(app, show_id, past_show_id)

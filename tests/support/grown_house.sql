@@ -97,5 +97,8 @@ SELECT 'tickets', 'mail', i || '@example.org', 'Fan', 'en', 1, 'sent', NULL, now
 INSERT INTO idempotent_response (caller, route, key_hash, body_hash, started_at, answer)
 SELECT 'account ' || i, 'r', 'k', 'b', now() - interval '1 hour', 'a' FROM generate_series(1, 10000) AS i;
 
+INSERT INTO seat_demand (show_id, refused, seats, times)
+SELECT show.id, 1, '{1,2}', '{1,1}' FROM show, generate_series(1, 20) AS i;
+
 DROP TABLE live;
 ANALYZE;

@@ -102,7 +102,7 @@ MUTANTS = (
         ),
     ),
     undo(
-        "after calling a payment off, nothing charged is said twice",
+        "after cancelling a payment, “not charged” appears twice",
         f"{CHECKOUT} -k resume_or_cancel",
         (
             f"{SITE}/locales/en/LC_MESSAGES/messages.po",
@@ -211,7 +211,7 @@ MUTANTS = (
         ),
     ),
     undo(
-        "the recipient is not told that a gift was taken back",
+        "the recipient does not learn that a gift was taken back",
         "tests/stores/test_notices_kinds.py",
         (
             "src/holdfast/notifications/notice.py",

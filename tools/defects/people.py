@@ -7,7 +7,7 @@ SIGN_IN = "tests/journeys/test_site_account.py"
 
 MUTANTS = (
     undo(
-        "a ticket given to an address is of whoever signs up with it",
+        "a ticket given to an address belongs to the first who signs up with it",
         "tests/journeys/test_tickets.py -k does_not_bring_the_ticket",
         (
             f"{ACCOUNTS}/account.py",
@@ -20,8 +20,8 @@ MUTANTS = (
         "tests/journeys/test_nginx.py -k forms_of_pages",
         (
             "deploy/nginx.conf",
-            "            limit_req zone=holds burst=40 nodelay;\n",
-            "            limit_req zone=browse burst=300 nodelay;\n",
+            "+/hold$ {\n            limit_req zone=holds burst=40 nodelay;\n",
+            "+/hold$ {\n            limit_req zone=browse burst=300 nodelay;\n",
         ),
     ),
     undo(

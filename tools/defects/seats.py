@@ -72,7 +72,7 @@ MUTANTS = (
         (f"{JS}/show.js", "  painter.setOwn([...selection.own.keys()]);\n", ""),
     ),
     undo(
-        "a tapped own seat is somebody else's",
+        "a tapped own seat is another buyer's",
         f"{LIVE} -k own_seats",
         (f"{JS}/show.js", "  selection.own = new Map(own);\n", "  selection.own = new Map();\n"),
     ),
@@ -156,7 +156,7 @@ MUTANTS = (
     ),
     undo(
         "marks of chosen seats overlap",
-        f"{MAP} -k marks_of_chosen",
+        f"{MAP} -k one_mark_from_far",
         (
             f"{JS}/seat-signs.js",
             "    return [{ from: group[0], to: group.at(-1), radius: least }];\n",

@@ -20,7 +20,7 @@ MUTANTS = (
         ),
     ),
     undo(
-        "a worker waits for half a head for ever",
+        "a worker waits for half a head without end",
         f"{CONNECTIONS} -k half_a_head",
         (
             "src/holdfast/web/connections.py",
@@ -176,7 +176,7 @@ MUTANTS = (
         ),
     ),
     undo(
-        "a second device with a used gate code is told that the code is wrong",
+        "a second device with a used gate code learns that the code is wrong",
         "tests/journeys/test_gate.py tests/journeys/test_gate_staff.py tests/stores/test_door.py"
         " -k 'device or code'",
         (

@@ -102,7 +102,7 @@ SELECT show_id, format('booking %s went from %s to %s', number, before, state) A
                lag(state) OVER (PARTITION BY show_id, number ORDER BY id) AS before
           FROM booking_move) AS steps
  WHERE before IS NOT NULL
-   AND NOT (move = 'reduce' AND before = state AND state = 'confirmed')
+   AND NOT (move = 'reduce' AND before = state AND (state = 'confirmed' OR state = 'blocked'))
    AND NOT (move = 'merge' AND before = state AND state = 'held')
    AND (before, state) NOT IN (
         ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),

@@ -8,7 +8,7 @@
 -- SET enable_… = off: rows are found by key whatever the statistics say. The planner knows nothing of a sale
 -- that has just opened, and a plan made then would read whole tables until the next ANALYZE.
 
-DROP VIEW IF EXISTS payable_booking, booking_for_fact, booking_history, seat_holder CASCADE;
+DROP VIEW IF EXISTS payable_booking, booking_for_fact, booking_history, seat_history, seat_holder CASCADE;
 DROP VIEW IF EXISTS cancelled_sale;  -- of an earlier release
 
 -- The next number of a booking, a fence, a ticket or a journal entry: sixteenths of a second since 2020, then
@@ -36,6 +36,14 @@ SELECT show_id, number, owner_id, seats, prices_minor, amount_minor, currency, n
 -- The audit trail, for reports and the progress of a cancellation.
 CREATE VIEW booking_history AS
 SELECT show_id, number, id, move, state, actor_id, at FROM booking_move;
+
+-- The same with seats, blocks included, for the replay of a sale: those of the booking now, and those that
+-- the move brought or took. Each booking by its key, whatever the statistics say.
+CREATE VIEW seat_history AS
+SELECT show_id, number, id, move, state, at, seats AS moved_seats,
+       (SELECT booking.seats FROM booking
+         WHERE booking.show_id = booking_move.show_id AND booking.number = booking_move.number) AS seats
+  FROM booking_move;
 
 -- Every seat that a buyer has now; blocks are not buyers. Each booking by its key: in a join, with statistics
 -- that are older than the sale, all seats of a show may be read for each of its bookings.
@@ -307,8 +315,8 @@ BEGIN
  RETURNING booking.* INTO v_after;
     PERFORM void_tickets(p_booking.show_id, p_booking.number, p_seats);
     PERFORM release_some_seats(p_booking.show_id, p_booking.number, p_seats);
-    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-    VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor);
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id, seats)
+    VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor, p_seats);
     PERFORM add_fact(v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(
         'seats', v_after.seats, 'prices_minor', v_after.prices_minor,
         'amount_minor', v_after.amount_minor, 'given_back', p_seats));

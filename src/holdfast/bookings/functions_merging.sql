@@ -46,8 +46,8 @@ BEGIN
                 AS a (seat, price)) AS joined
      WHERE show_id = p_show AND number = p_to;
     PERFORM count_party_again(v_to, cardinality(v_from.seats));
-    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-    VALUES (p_show, p_to, 'merge', v_to.state, v_to.fence, v_to.owner_id);
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id, seats)
+    VALUES (p_show, p_to, 'merge', v_to.state, v_to.fence, v_to.owner_id, v_from.seats);
     -- After the other one's booking.cancelled: a consumer that follows seats has them taken at the end.
     PERFORM add_fact(p_show, p_to, 'booking.merged', jsonb_build_object(
         'seats', seats, 'prices_minor', prices_minor, 'amount_minor', amount_minor,

@@ -28,6 +28,7 @@ from holdfast.cli.notifications import notices
 from holdfast.cli.openapi import openapi
 from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild_copies import figures, search
+from holdfast.cli.replay import replay
 from holdfast.cli.scanner import gate
 from holdfast.cli.verify_draw import verify_draw
 from holdfast.config import Config
@@ -54,14 +55,8 @@ cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
 for _command in (gate, openapi, verify_draw):
     cli.command()(_command)
-GROUPS = {
-    "account": accounts,
-    "api-key": api_keys,
-    "keys": keys,
-    "tickets": tickets,
-    "facts": facts,
-    "figures": figures,
-}
+GROUPS = {"account": accounts, "api-key": api_keys, "keys": keys, "tickets": tickets}
+GROUPS |= {"facts": facts, "figures": figures}
 GROUPS |= {"webhooks": webhooks, "notices": notices, "refunds": refunds, "search": search, "show": show}
 for _name, _group in GROUPS.items():
     cli.add_typer(_group, name=_name, context_settings={"obj": lambda data, act: _act(data, act)})
@@ -229,7 +224,8 @@ def doctor(data: Data = None, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-cli.command(context_settings={"obj": lambda data, act: _act(data, act)})(reconcile)
+for _acting in (reconcile, replay):
+    cli.command(context_settings={"obj": lambda data, act: _act(data, act)})(_acting)
 
 
 # ── inside child processes ────────────────────────────────────────────────────────────

@@ -18,9 +18,11 @@ from holdfast.desk import (
     proposals,
     queue,
     refunds,
+    replay_page,
     settings,
     show_page,
     team,
+    waitlist,
     webhooks,
 )
 from holdfast.desk.access import DeskPage, build_routes
@@ -30,6 +32,7 @@ DESK_PAGES: tuple[DeskPage, ...] = (
     *home.start.all,
     *home.desk.all,
     *show_page.desk.all,
+    *replay_page.desk.all,
     *cancel_page.desk.all,
     *bookings.desk.all,
     *booking_refund.desk.all,
@@ -37,6 +40,7 @@ DESK_PAGES: tuple[DeskPage, ...] = (
     *proposals.desk.all,
     *blocks.desk.all,
     *queue.desk.all,
+    *waitlist.desk.all,
     *door.desk.all,
     *team.desk.all,
     *legal.desk.all,

@@ -39,6 +39,7 @@ from holdfast.holds.request import (
     parse_selection,
 )
 from holdfast.holds.service import HoldService
+from holdfast.holds.wanted import WantedSeats
 
 __all__ = [
     "AlreadyHeld",
@@ -69,6 +70,7 @@ __all__ = [
     "SoldOut",
     "StandingPlaces",
     "TooManyBlocks",
+    "WantedSeats",
     "can_merge",
     "check_orphans",
     "compute_body_hash",

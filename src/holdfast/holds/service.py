@@ -40,6 +40,7 @@ from holdfast.claim import (
     Action,
     Claim,
     MapMissing,
+    NotEnoughUnits,
     Settlement,
     UnitsTaken,
 )
@@ -70,6 +71,7 @@ from holdfast.holds.request import (
     price_changed,
     reprice_opening,
 )
+from holdfast.holds.wanted import WantedSeats
 from holdfast.layouts import UnknownSeat
 from holdfast.seatmap import SeatMap
 from holdfast.waitingroom import AdmissionGuard
@@ -119,6 +121,7 @@ class HoldService:
         )
         self._ledger_only = LedgerOnlyHolds(bookings, self._open, seatmap, at_once_max=config.ledger_only_max)
         self._updates = MapUpdates(bookings, seatmap.claims, seatmap, **batches)
+        self.wanted = WantedSeats()
 
     @property
     def locked_shows(self) -> int:
@@ -149,6 +152,8 @@ class HoldService:
                 await self._build_map(request.show.show_id, is_again=attempt > 0)
             else:
                 assert not isinstance(outcome, (Held, AlreadyHeld)), "a winner goes on to PostgreSQL"
+                if isinstance(outcome, NotEnoughUnits):
+                    self.wanted.add(request.show.show_id, ())
                 raise refuse_claim(request, outcome, self._config)
         raise Busy(retry_after_s=1)
 
@@ -296,6 +301,7 @@ class HoldService:
         labels, selection = request.show.layout.labels, request.selection
         wanted = selection.seats if isinstance(selection, NamedSeats) else seats
         show_id = request.show.show_id
+        self.wanted.add(show_id, wanted)
         # In a storm the map is fresh, or one load of it serves every refusal that waits.
         snapshot = self._seatmap.fresh(show_id) or await self._seatmap.snapshot_within(MAP_WAIT_S, show_id)
         groups: list[list[str]] = []

@@ -1549,8 +1549,8 @@ BEGIN
  RETURNING booking.* INTO v_after;
     PERFORM void_tickets(p_booking.show_id, p_booking.number, p_seats);
     PERFORM release_some_seats(p_booking.show_id, p_booking.number, p_seats);
-    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-    VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor);
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id, seats)
+    VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor, p_seats);
     PERFORM add_fact(v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(
         'seats', v_after.seats, 'prices_minor', v_after.prices_minor,
         'amount_minor', v_after.amount_minor, 'given_back', p_seats));
@@ -1900,8 +1900,8 @@ BEGIN
                 AS a (seat, price)) AS joined
      WHERE show_id = p_show AND number = p_to;
     PERFORM count_party_again(v_to, cardinality(v_from.seats));
-    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-    VALUES (p_show, p_to, 'merge', v_to.state, v_to.fence, v_to.owner_id);
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id, seats)
+    VALUES (p_show, p_to, 'merge', v_to.state, v_to.fence, v_to.owner_id, v_from.seats);
     -- After the other one's booking.cancelled: a consumer that follows seats has them taken at the end.
     PERFORM add_fact(p_show, p_to, 'booking.merged', jsonb_build_object(
         'seats', seats, 'prices_minor', prices_minor, 'amount_minor', amount_minor,
@@ -3306,7 +3306,8 @@ CREATE TABLE booking_move (
     state booking_state NOT NULL,
     fence bigint NOT NULL,
     actor_id bigint,
-    at timestamp with time zone DEFAULT now() NOT NULL
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    seats integer[]
 );
 
 CREATE VIEW booking_history AS
@@ -4481,11 +4482,44 @@ CREATE VIEW seat_block_detail AS
      LEFT JOIN seat_block more ON (((more.show_id = booking.show_id) AND (more.number = booking.number))))
   WHERE (booking.state = 'blocked'::booking_state);
 
+CREATE TABLE seat_demand (
+    show_id bigint NOT NULL,
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    refused integer NOT NULL,
+    seats integer[] NOT NULL,
+    times integer[] NOT NULL,
+    CONSTRAINT a_count_for_every_wanted_seat CHECK ((cardinality(seats) = cardinality(times))),
+    CONSTRAINT some_hold_was_refused CHECK ((refused > 0))
+);
+
+ALTER TABLE seat_demand ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME seat_demand_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE VIEW seat_for_waitlist AS
  SELECT show_id,
     seat,
     since
    FROM reserved_seat;
+
+CREATE VIEW seat_history AS
+ SELECT show_id,
+    number,
+    id,
+    move,
+    state,
+    at,
+    seats AS moved_seats,
+    ( SELECT booking.seats
+           FROM booking
+          WHERE ((booking.show_id = booking_move.show_id) AND (booking.number = booking_move.number))) AS seats
+   FROM booking_move;
 
 CREATE TABLE taken_seat (
     show_id bigint NOT NULL,
@@ -5064,6 +5098,9 @@ ALTER TABLE ONLY schema_step
 
 ALTER TABLE ONLY seat_block
     ADD CONSTRAINT seat_block_pkey PRIMARY KEY (show_id, number);
+
+ALTER TABLE ONLY seat_demand
+    ADD CONSTRAINT seat_demand_pkey PRIMARY KEY (show_id, id);
 
 ALTER TABLE ONLY session_cookie
     ADD CONSTRAINT session_cookie_pkey PRIMARY KEY (hash);

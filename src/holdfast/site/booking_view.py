@@ -158,6 +158,7 @@ class BookingView:
     payment_history: Sequence[PaymentEvent] = ()
     tickets: Sequence[ShownTicket] = ()
     other_holds: Sequence[OtherHold] = ()
+    is_offer: bool = False  # of the waitlist: declined instead of released, and not extended
 
     @property
     def path(self) -> str:
@@ -194,7 +195,7 @@ class BookingView:
 
     @property
     def can_extend(self) -> bool:
-        return self.longest_at - self.expires_at > timedelta(seconds=1)
+        return not self.is_offer and self.longest_at - self.expires_at > timedelta(seconds=1)
 
     @property
     def display_state(self) -> DisplayState:

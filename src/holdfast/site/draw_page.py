@@ -37,6 +37,7 @@ class CheckedNumber:
 async def get_draw_page(request: Request) -> Response:
     """Commitment, seed, beacon and the number of people; the same for everybody."""
     app, show_id = get_app(request), int(request.path_params["show"])
+    await app.catalogue.public_show(show_id)  # a draft has no page
     row = await app.catalogue.show_detail(show_id)
     record = await _load_record(app, show_id)
     order = _find_order(record)

@@ -124,6 +124,12 @@ class Localiser:
 
         return format_time(when.astimezone(ZoneInfo(zone)), "short", locale=self._babel)
 
+    def clock(self, when: datetime, zone: str) -> str:
+        """19:30:07 or 7:30:07 pm, by region."""
+        from babel.dates import format_time
+
+        return format_time(when.astimezone(ZoneInfo(zone)), "medium", locale=self._babel)
+
     def _zone(self, when: datetime, zone: str) -> str:
         """The zone's short name: IST, CET; +05 where it has none."""
         return when.astimezone(ZoneInfo(zone)).strftime("%Z")

@@ -27,6 +27,7 @@ from holdfast.site.pages import SECURITY_HEADERS, read_form, redirect, render_pa
 from holdfast.site.show_view import split_standing
 from holdfast.site.templates_env import assets_version, static_files
 from holdfast.tickets import NoSuchTicket
+from holdfast.waitlist import EntryPage
 from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
@@ -62,6 +63,15 @@ class ReceivedTicket:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedWaitlist:
+    """A waitlist that this account is on."""
+
+    path: str
+    entry: EntryPage
+    show: Any  # a row of show_detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MyBookings:
     open: Sequence[ListedBooking]  # something is to be done about them
     coming: Sequence[ListedBooking]
@@ -70,10 +80,12 @@ class MyBookings:
     given: Sequence[ReceivedTicket]
     offered: Sequence[ReceivedTicket]  # to be accepted
     now: datetime
+    waitlists: Sequence[ListedWaitlist] = ()
 
     @property
     def is_empty(self) -> bool:
-        return not (self.open or self.coming or self.ended or self.past or self.given or self.offered)
+        listed = (self.open, self.coming, self.ended, self.past, self.given, self.offered, self.waitlists)
+        return not any(listed)
 
 
 async def load_my_bookings(app: "App", session: Session) -> MyBookings:
@@ -83,7 +95,8 @@ async def load_my_bookings(app: "App", session: Session) -> MyBookings:
     for owner_id in session.owner_ids:
         bookings += await app.bookings.bookings_of(owner_id, before=NUMBER_MAX, limit=BOOKINGS_MAX)
     received = await _received_tickets(app, session)
-    show_ids = sorted({b.show_id for b in bookings} | {one.show_id for one in received})
+    waits = await _listed_waitlists(app, session)
+    show_ids = sorted({b.show_id for b in bookings} | {one.show_id for one in received} | waits.keys())
     shows = {row["show_id"]: row for row in await load_show_rows(app, show_ids)} if show_ids else {}
     mine = [
         await _listed_booking(app, booking, shows[booking.show_id], now)
@@ -117,7 +130,18 @@ async def load_my_bookings(app: "App", session: Session) -> MyBookings:
             if one.owner_email is not None and shows[one.show_id]["ends_at"] > now
         ],
         now=now,
+        waitlists=[
+            ListedWaitlist(path=f"/shows/{show_id}/waitlist", entry=entry, show=shows[show_id])
+            for show_id, entry in waits.items()
+        ],
     )
+
+
+async def _listed_waitlists(app: "App", session: Session) -> dict[int, EntryPage]:
+    """By show."""
+    found = await app.waitlists.store.live_entries(session.owner_ids)
+    pages = {one.show_id: await app.waitlists.page(one.show_id, one.owner_id) for one in found}
+    return {show_id: page.entry for show_id, page in pages.items() if page.entry is not None}
 
 
 async def _received_tickets(app: "App", session: Session) -> list[Any]:

@@ -129,6 +129,7 @@ async def post_leave(request: Request) -> Response:
 
 async def _render(request: Request, session: Session | None, problem: FormProblem | None = None) -> Response:
     app, show_id, l10n = get_app(request), _show_id(request), get_localiser(request)
+    await app.catalogue.public_show(show_id)  # a draft has no page
     row = await app.catalogue.show_detail(show_id)
     view = await _load_view(app, show_id, session)
     if view is None:  # without a waiting room

@@ -37,7 +37,7 @@ from holdfast.site.seat_form import (
     parse_seat_form,
 )
 from holdfast.site.show_view import ShowView, build_show_view, price_alternatives, ticket_names
-from holdfast.waitingroom import GUARDING, REFUSED_PASSES, NotAdmitted, RoomStatus
+from holdfast.waitingroom import GUARDING, REFUSED_PASSES, NotAdmitted
 from holdfast.web.idempotency import checked_key
 from holdfast.web.problems import render_engine_down, render_refusal
 from holdfast.web.responses import answer
@@ -59,24 +59,27 @@ async def get_show(request: Request) -> Response:
     """Public and cached: facts, prices, and forms that work without scripts."""
     app, show_id, l10n = get_app(request), request.path_params["show"], get_localiser(request)
 
-    queue = await app.waiting_rooms.status(show_id)
-    if queue is not None and await _is_admitted(request, queue):
+    if get_admission(request) and await _is_admitted(request, show_id):
         facts = _page_context(await _load_view(app, show_id), l10n)
         return render_page(request, PAGE, **facts, session=await get_session(request))
 
     async def make() -> dict[str, Any]:
+        queue = await app.waiting_rooms.status(show_id)
         return _page_context(await _load_view(app, show_id), l10n) | {"queue": queue}
 
     return await render_public_page(request, PAGE, (show_id,), make)
 
 
-async def _is_admitted(request: Request, queue: RoomStatus) -> bool:
+async def _is_admitted(request: Request, show_id: int) -> bool:
     """Whether this browser has a pass for the seats behind a waiting room."""
-    admission, session = get_admission(request), await get_session(request)
-    if not admission or session is None or queue.state not in GUARDING:
-        return False
+    app, session = get_app(request), await get_session(request)
     try:
-        await get_app(request).waiting_rooms.guard.require(queue.show_id, session.account_id, admission)
+        queue = await app.waiting_rooms.status(show_id)
+        if session is None or queue is None or queue.state not in GUARDING:
+            return False
+        await app.waiting_rooms.guard.require(show_id, session.account_id, get_admission(request))
+    except EngineDown:
+        return False
     except REFUSED_PASSES:
         return False
     return True

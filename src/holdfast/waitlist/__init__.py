@@ -5,17 +5,32 @@ offers.py     the step that makes offers and ends them
 store.py      entries and offers in PostgreSQL
 """
 
-from holdfast.waitlist.entry import EntryPage, EntryState, JoinBody, OfferPage, WaitlistPage
+from holdfast.waitlist.entry import (
+    LIVE,
+    SEATS_MAX,
+    EntryPage,
+    EntryState,
+    JoinBody,
+    OfferPage,
+    PartiesQuery,
+    WaitlistPage,
+)
+from holdfast.waitlist.errors import AddressNotConfirmed, SeatsAvailable
 from holdfast.waitlist.offers import OfferSteps
 from holdfast.waitlist.service import Waitlists
 from holdfast.waitlist.store import WaitlistStore
 
 __all__ = [
+    "LIVE",
+    "SEATS_MAX",
+    "AddressNotConfirmed",
     "EntryPage",
     "EntryState",
     "JoinBody",
     "OfferPage",
     "OfferSteps",
+    "PartiesQuery",
+    "SeatsAvailable",
     "WaitlistPage",
     "WaitlistStore",
     "Waitlists",

@@ -36,7 +36,9 @@ async def join_waitlist(request: Request) -> Response:
     if not caller.is_verified:
         raise AddressNotConfirmed()
     body, show_id = read(JoinBody, await request.body()), int(request.path_params["show"])
-    page, is_new = await get_app(request).waitlists.join(show_id, caller.account_id, body)
+    app, owner_id = get_app(request), caller.account_id
+    position = await app.waiting_rooms.drained_position(show_id, owner_id)
+    page, is_new = await app.waitlists.join(show_id, owner_id, body, position)
     return answer(201 if is_new else 200, page, NO_STORE)
 
 

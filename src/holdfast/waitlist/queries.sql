@@ -13,6 +13,10 @@ SELECT is_live, empty_at IS NOT NULL AND empty_at < now() - $2 * interval '1 s' 
 -- name: live_entry
 SELECT * FROM waitlist_entry WHERE show_id = $1 AND owner_id = $2 AND ended_at IS NULL;
 
+-- name: live_entries
+-- Of one person, in all shows; the accounts are theirs.
+SELECT * FROM waitlist_entry WHERE owner_id = ANY($1::bigint[]) AND ended_at IS NULL ORDER BY joined_at;
+
 -- name: last_entry
 -- The live one, or the one that ended last.
   SELECT * FROM waitlist_entry WHERE show_id = $1 AND owner_id = $2 ORDER BY number DESC LIMIT 1;

@@ -1,5 +1,6 @@
 """The waitlist of a show: join, leave, my place, the list for its organiser."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,6 +59,10 @@ class WaitlistStore:
     async def live_entry(self, show_id: int, owner_id: int) -> WaitlistEntry | None:
         row = await self._postgres.fetchrow(Q.live_entry, show_id, owner_id)
         return parse_entry(row) if row else None
+
+    async def live_entries(self, owner_ids: Sequence[int]) -> list[WaitlistEntry]:
+        """Of one person, in all shows, the oldest first."""
+        return [parse_entry(row) for row in await self._postgres.fetch(Q.live_entries, list(owner_ids))]
 
     async def leave(self, entry: WaitlistEntry) -> None:
         """An entry that has ended meanwhile stays as it did. One with an offer: decline the offer instead."""

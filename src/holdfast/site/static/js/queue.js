@@ -13,7 +13,9 @@ const AGAIN_MS = 10_000;
 const BESIDE_STREAM_MS = 15_000; // a stream may have ended without a word
 const RELOAD_MS = 500; // the page may come from a process that has not seen the change yet
 const VIBRATE_MS = 200;
+const SPOKEN_MS = 300; // what is there when a page loads is not announced
 const HOUR_S = 3600, MINUTE_S = 60;
+const SLACK = 1.3;
 
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("queue-data").textContent);
@@ -29,9 +31,13 @@ let announcedAt = performance.now(), announced = "";
 
 const ahead = () => Math.max(0, data.front - status.serving);
 
-/** The server's range, moved with the people ahead and with the rate at which they are called. */
+/** The server's range, moved with the people ahead and with the rate at which they are called. The page of the
+ * draw has none: no one was called yet. From then on it is estimated from the rate, as waitingroom/waits.py does. */
 function waitRange() {
-  if (!data.wait) return null;
+  if (!data.wait) {
+    const seconds = (ahead() / status.per_minute) * MINUTE_S;
+    return status.per_minute > 0 ? [seconds / SLACK, seconds * SLACK + 1] : null;
+  }
   const [low, high] = data.wait, share = data.ahead ? ahead() / data.ahead : 0;
   const faster = data.perMinute > 0 && status.per_minute > 0 ? status.per_minute / data.perMinute : 1;
   return [(low * share) / faster, (high * share) / faster];
@@ -218,7 +224,7 @@ async function sendJoin(url, body) {
 
 if (byId("countdown")) countDown(byId("countdown"));
 if (byId("join")) joinByFetch(byId("join"));
-if (data.phase === "turn") tellTurn();
+if (data.phase === "turn") setTimeout(tellTurn, SPOKEN_MS);
 byId("problem")?.focus();
 if (!["open", "sold_out", "finished", "gone", "inside"].includes(data.phase)) {
   if (isQueued && data.ahead <= data.near) listen();

@@ -8,7 +8,8 @@ const follow = async (shown) => {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = page.querySelector("[data-follow]") ?? page.querySelector("section[aria-live]");
     if (!answer.ok || !next) return;
-    shown.replaceChildren(...next.childNodes);
+    // The same again is not news: a screen reader would read it aloud.
+    if (shown.innerHTML !== next.innerHTML) shown.replaceChildren(...next.childNodes);
     if (!("follow" in next.dataset)) return;
   } catch {
     // offline: try again
