@@ -127,6 +127,23 @@ async def test_marks_of_chosen_seats_never_overlap(house: Office, page: Page, se
                 assert apart >= mark["radius"] + other["radius"] - 1e-6, (mark, other)
 
 
+async def test_seats_side_by_side_have_one_mark_from_far(house: Office, page: Page) -> None:
+    """A mark is never smaller than what is seen: dots of neighbours would lie upon each other."""
+    await opened(page, await house.a_show(layout=Layout.build(concert_hall())))
+
+    far, near = await page.evaluate(
+        f"""async (base) => {{{DECODED}
+          const {{ marksOf }} = await import(base + "seat-signs.js");
+          const at = (scale) => marksOf(layout, [4, 5, 6], scale).map(({{ from, to }}) => [from, to]);
+          return [5, 40].map(at);
+        }}""",
+        await scripts_of(page),
+    )
+
+    assert far == [[4, 6]]
+    assert near == [[4, 4], [5, 5], [6, 6]]
+
+
 async def test_a_concert_in_a_cinema_has_a_stage_and_no_screen(house: Office, page: Page) -> None:
     show = await house.a_show(layout=Layout.build(village_cinema()))
     await opened(page, show)

@@ -156,7 +156,7 @@ MUTANTS = (
     ),
     undo(
         "marks of chosen seats overlap",
-        f"{MAP} -k marks_of_chosen",
+        f"{MAP} -k one_mark_from_far",
         (
             f"{JS}/seat-signs.js",
             "    return [{ from: group[0], to: group.at(-1), radius: least }];\n",
