@@ -79,7 +79,7 @@ async def together(pages: list[Page], step: Step) -> None:
 async def test_everybody_gets_through_and_holds_a_seat(
     house: Office, newcomer: Newcomer, people: int
 ) -> None:
-    room = await a_room_of(house, seats=2 * people + 10, inside=max(2, people // 4))
+    room = await a_room_of(house, seats=2 * people + 10, inside=max(3, people // 4))
     pages = [await newcomer(phone=number % 2 == 1) for number in range(people)]
     await together(pages, lambda page: joins(page, room))
     await draws(house, room)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 routes = RouteTable(tag="site", bare=True)
 PATH = "/shows/{show:int}/waitlist"
-REFRESH_S = 20
+REFRESH_S = 10
 NO_OWNER = 0  # owner of no entry: a visitor who is not signed in
 
 
