@@ -27,7 +27,7 @@ from tests.support.wait import until
 from tests.support.waitlist_hall import WaitlistHall
 from tests.support.waitlist_oracle import Oracle, OracleParty, OracleSeat
 
-SETTINGS: dict[str, int | str] = {"waitlist_offer_s": 1, "waitlist_keep_s": 3600, "sweep_pause_ms": 100}
+SETTINGS: dict[str, Any] = {"waitlist_offer_s": 1, "waitlist_keep_s": 3600, "sweep_pause_ms": 100}
 WITHOUT_BUS = "sale,payments"
 BUYERS = 3
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -39,9 +39,10 @@ class Size:
     seats: int
     parties: int
     events: int
+    crashes: int
 
 
-SMALL, FULL = Size(60, 60, 30), Size(600, 1000, 500)
+SMALL, FULL = Size(30, 30, 12, 1), Size(600, 1000, 500, 3)
 
 
 @asynccontextmanager
@@ -217,7 +218,7 @@ async def test_freed_seats_go_to_the_waiting_parties(is_full: bool, only: str) -
             for count in range(size.events):
                 await storm.happen()
                 await asyncio.sleep(0.02)
-                if count % (size.events // 3) == size.events // 6:
+                if count % (size.events // size.crashes) == size.events // (2 * size.crashes):
                     await stage.app.redis.call("FLUSHALL")
                     killed = stage.kill("work-1")
                     stage.kill("web-1")
@@ -235,4 +236,5 @@ async def test_freed_seats_go_to_the_waiting_parties(is_full: bool, only: str) -
         assert offers > size.events // 2
         assert waiting > 0
         assert sum(count for code, count in storm.refused.items() if code != "no answer") > 20
+        assert "held" not in storm.refused
         await stage.settled()

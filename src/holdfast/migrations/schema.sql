@@ -4096,7 +4096,8 @@ CREATE VIEW notice_to_person AS
 CREATE VIEW offer_booking AS
  SELECT show_id,
     number,
-    state
+    state,
+    seats
    FROM booking
   WHERE (state <> 'blocked'::booking_state);
 
@@ -4685,7 +4686,7 @@ ALTER TABLE venue ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 CREATE TABLE waitlist (
     show_id bigint NOT NULL,
     joined bigint DEFAULT 0 NOT NULL,
-    is_live boolean DEFAULT true NOT NULL,
+    is_live boolean DEFAULT false NOT NULL,
     empty_at timestamp with time zone
 );
 
@@ -4732,6 +4733,28 @@ CREATE TABLE waitlist_offer (
     ended_at timestamp with time zone,
     CONSTRAINT an_ended_offer_has_a_time CHECK (((outcome IS NULL) = (ended_at IS NULL))),
     CONSTRAINT the_outcomes_of_an_offer CHECK ((outcome = ANY (ARRAY['taken'::text, 'declined'::text, 'lapsed'::text])))
+);
+
+CREATE TABLE waitlist_return (
+    id bigint NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    seats integer[] NOT NULL,
+    selling integer[] DEFAULT '{}'::integer[] NOT NULL,
+    returned_at timestamp with time zone DEFAULT now() NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT an_ended_return_has_a_time CHECK (((state = 'open'::text) = (ended_at IS NULL))),
+    CONSTRAINT the_states_of_a_return CHECK ((state = ANY (ARRAY['open'::text, 'sold'::text, 'withdrawn'::text, 'closed'::text])))
+);
+
+ALTER TABLE waitlist_return ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME waitlist_return_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE webhook_delivery (
@@ -5136,6 +5159,9 @@ ALTER TABLE ONLY waitlist_offer
 ALTER TABLE ONLY waitlist
     ADD CONSTRAINT waitlist_pkey PRIMARY KEY (show_id);
 
+ALTER TABLE ONLY waitlist_return
+    ADD CONSTRAINT waitlist_return_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY webhook_endpoint
     ADD CONSTRAINT webhook_endpoint_pkey PRIMARY KEY (id);
 
@@ -5272,6 +5298,8 @@ CREATE UNIQUE INDEX one_live_entry_per_account ON waitlist_entry USING btree (sh
 
 CREATE UNIQUE INDEX one_open_invitation_per_address ON invitation USING btree (organisation_id, email) WHERE (ended_at IS NULL);
 
+CREATE UNIQUE INDEX one_open_return_per_booking ON waitlist_return USING btree (show_id, number) WHERE (ended_at IS NULL);
+
 CREATE UNIQUE INDEX one_pass_per_code ON gate_pass USING btree (code_hash) WHERE (code_hash IS NOT NULL);
 
 CREATE UNIQUE INDEX one_payment_per_request ON payment USING btree (owner_id, show_id, request_id) WHERE (step <> ALL (ARRAY['declined'::payment_step, 'called_off'::payment_step, 'expired'::payment_step]));
@@ -5327,6 +5355,8 @@ CREATE INDEX refunds_by_time ON refund USING btree (requested_at, show_id, numbe
 CREATE INDEX refunds_due ON refund USING btree (due_at) WHERE (state = 'requested'::refund_state);
 
 CREATE INDEX refunds_of_an_organiser ON refund USING btree (organiser_id, requested_at, show_id, number, attempt, id);
+
+CREATE INDEX returns_of_a_booking ON waitlist_return USING btree (show_id, number, id);
 
 CREATE INDEX sales_archived ON sale USING btree (archived_at) WHERE (archived_at IS NOT NULL);
 

@@ -10,6 +10,7 @@ from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
 from holdfast.holds import HoldService, NotOnSale
+from holdfast.refunds import RefundService
 from holdfast.seatmap import SeatMap
 from holdfast.waitlist.entry import (
     EntryState,
@@ -24,6 +25,7 @@ from holdfast.waitlist.entry import (
 from holdfast.waitlist.errors import NotWaiting, SeatsAvailable
 from holdfast.waitlist.matching import Matcher, Wish
 from holdfast.waitlist.offers import OfferSteps
+from holdfast.waitlist.returns import Returns
 from holdfast.waitlist.store import WaitlistStore
 
 log = structlog.get_logger(__name__)
@@ -31,10 +33,17 @@ log = structlog.get_logger(__name__)
 
 class Waitlists:
     def __init__(
-        self, postgres: Postgres, catalogue: Catalogue, seatmap: SeatMap, holds: HoldService, config: Config
+        self,
+        postgres: Postgres,
+        catalogue: Catalogue,
+        seatmap: SeatMap,
+        refunds: RefundService,
+        holds: HoldService,
+        config: Config,
     ) -> None:
         self.store = WaitlistStore(postgres, holds.bookings)
-        self.steps = OfferSteps(postgres, catalogue, holds, config)
+        self.returns = Returns(postgres, holds.bookings, refunds)
+        self.steps = OfferSteps(postgres, catalogue, holds, self.returns, config)
         self._catalogue = catalogue
         self._seatmap = seatmap
         self._holds = holds
