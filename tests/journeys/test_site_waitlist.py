@@ -141,7 +141,8 @@ async def test_tickets_are_sold_back_or_stay(app: App, ann: Visitor, a_show: Cal
     await ann.sends("/keep")
 
     assert ann.says("You keep your tickets.")
-    assert await app.postgres.fetchval("SELECT count(*) FROM ticket WHERE voided_at IS NULL") == 1
+    good = "SELECT count(*) FROM ticket WHERE show_id = $1 AND voided_at IS NULL"
+    assert await app.postgres.fetchval(good, show) == 1
 
 
 async def test_seats_on_sale_are_no_reason_to_wait(fan: Visitor, full: FullShow) -> None:

@@ -51,7 +51,7 @@ NOTICE_KINDS = {
     "merged": "good",
     "swapped": "good",
     "sell_back": "good",
-    "kept": "good",
+    "sell_back_ended": "good",
     "amount_changed": "warn",
     "still_calling_off": "warn",
 }

@@ -24,7 +24,6 @@ from holdfast.site.booking_view import (
     ShownTicket,
 )
 from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, build_printed_ticket, svg_url
-from holdfast.waitlist import NoSuchReturn
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -70,17 +69,9 @@ async def load_booking_view(
         payment_history=await _payment_history(app, booking) if payment is not None else (),
         tickets=await _tickets(app, transfer_sender(session, booking), booking) if has_tickets else (),
         other_holds=await _other_holds(app, session, booking, show) if is_held else (),
-        sell_back=await _load_return(app, booking, show) if booking.state is BookingState.CONFIRMED else "",
+        sell_back=await app.waitlists.return_state(booking, show),
         is_offer=booking.is_offer,
     )
-
-
-async def _load_return(app: "App", booking: Booking, show: ShowOnSale) -> str:
-    """Of the last offer of these tickets to the waitlist; empty: there was none."""
-    try:
-        return str((await app.waitlists.returns.page(booking, show)).state)
-    except NoSuchReturn:
-        return ""
 
 
 async def _other_holds(

@@ -116,7 +116,7 @@ async def post_keep(request: Request) -> Response:
 
     async def act(_: Session, booking: Booking) -> str:
         await get_app(request).waitlists.returns.withdraw(booking)
-        return booking_path(booking, "kept")
+        return booking_path(booking, "sell_back_ended")
 
     return await handle_form(request, act)
 

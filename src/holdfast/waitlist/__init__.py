@@ -15,7 +15,7 @@ from holdfast.waitlist.entry import (
     PartiesQuery,
     WaitlistPage,
 )
-from holdfast.waitlist.errors import AddressNotConfirmed, NoSuchReturn, SeatsAvailable
+from holdfast.waitlist.errors import AddressNotConfirmed, SeatsAvailable
 from holdfast.waitlist.offers import OfferSteps
 from holdfast.waitlist.service import Waitlists
 from holdfast.waitlist.store import WaitlistStore
@@ -27,7 +27,6 @@ __all__ = [
     "EntryPage",
     "EntryState",
     "JoinBody",
-    "NoSuchReturn",
     "OfferPage",
     "OfferSteps",
     "PartiesQuery",
