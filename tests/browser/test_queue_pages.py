@@ -1,6 +1,6 @@
 """A waiting room in real browsers: join, draw, wait, turn, seats; reload, second tab and second device.
 
-`--full` (make storm) lets fifty browsers through instead of four.
+`pytest tests/browser/test_queue_pages.py --full` lets fifty browsers through instead of four.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Step = Callable[[Page], Awaitable[None]]
 
 @pytest.fixture
 def people(pytestconfig: pytest.Config) -> int:
-    return MANY if pytestconfig.getoption("--full", default=False) else FEW
+    return MANY if pytestconfig.getoption("--full") else FEW
 
 
 async def a_room_of(house: Office, seats: int, inside: int) -> Room:
