@@ -119,21 +119,16 @@ $$;
 
 CREATE FUNCTION adopt_places(p_show bigint, p_opening integer, p_accounts bigint[]) RETURNS void
     LANGUAGE sql
+    SET enable_seqscan TO 'off'
     AS $$
     UPDATE queue_place
        SET account_id = found.account_id
-      FROM (SELECT DISTINCT ON (person.account_id) person.account_id, place.number
-              FROM unnest(p_accounts) AS person (account_id)
-             CROSS JOIN LATERAL accounts_of_person(person.account_id) AS guest (account_id)
-              JOIN queue_place AS place
-                ON place.show_id = p_show AND place.opening = p_opening
-               AND place.account_id = guest.account_id AND place.rejoined = 0
-             WHERE guest.account_id <> person.account_id
-               AND place.state = 0
-               AND NOT EXISTS (SELECT FROM queue_place AS own
-                                WHERE own.show_id = p_show AND own.opening = p_opening
-                                  AND own.account_id = person.account_id AND own.rejoined = 0)
-          ORDER BY person.account_id, place.number) AS found
+      FROM (SELECT guest.account_id, min(place.number) AS number
+              FROM guests_of_accounts(p_accounts) AS guest
+             CROSS JOIN LATERAL current_place(p_show, p_opening, guest.guest_id) AS place
+             WHERE place.state = 0
+               AND NOT EXISTS (SELECT FROM current_place(p_show, p_opening, guest.account_id))
+          GROUP BY guest.account_id) AS found
      WHERE queue_place.show_id = p_show AND queue_place.opening = p_opening
        AND queue_place.number = found.number;
 $$;
@@ -1070,6 +1065,18 @@ CREATE FUNCTION count_party_again(p_booking booking, p_seats integer) RETURNS vo
         ON CONFLICT (show_id, party) DO UPDATE SET seats = party_count.seats + excluded.seats;
 $$;
 
+CREATE FUNCTION current_place(p_show bigint, p_opening integer, p_account bigint) RETURNS TABLE(number integer, state smallint, joined_s integer)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT place.number, place.state, place.joined_s
+      FROM queue_place AS place
+     WHERE place.account_id = p_account
+       AND place.rejoined = 0
+       AND place.show_id IS NOT DISTINCT FROM p_show
+       AND place.opening IS NOT DISTINCT FROM p_opening
+    OFFSET 0;
+$$;
+
 CREATE FUNCTION decline_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reason text[], p_code text[], p_step payment_step) RETURNS SETOF payment_detail
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
@@ -1556,6 +1563,12 @@ BEGIN
         'amount_minor', v_after.amount_minor, 'given_back', p_seats));
 END $$;
 
+CREATE FUNCTION guests_of_accounts(p_accounts bigint[]) RETURNS TABLE(account_id bigint, guest_id bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT guest_of, id FROM account WHERE guest_of = ANY (p_accounts);
+$$;
+
 CREATE FUNCTION has_facts(p_show bigint, p_number bigint) RETURNS boolean
     LANGUAGE sql STABLE
     AS $$
@@ -1616,12 +1629,14 @@ END $$;
 
 CREATE FUNCTION join_queues(p_show bigint[], p_account bigint[]) RETURNS TABLE(ord bigint, opening integer, number integer, is_new boolean)
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     v_show     bigint;
     v_queue    queue;
     v_accounts bigint[];
     v_new      bigint[];
+    v_ended    int[];
 BEGIN
     FOR v_show IN SELECT DISTINCT s FROM unnest(p_show) AS s ORDER BY s LOOP
         SELECT queue.* INTO v_queue
@@ -1636,19 +1651,22 @@ BEGIN
                  WHERE given.show_id = v_show
                  GROUP BY given.account_id) AS a;
         PERFORM adopt_places(v_show, v_queue.opening, v_accounts);
-        SELECT array_agg(a.account_id ORDER BY a.ord) INTO v_new
+        SELECT array_agg(a.account_id ORDER BY a.ord), array_agg(place.number) FILTER (WHERE place.state <> 0)
+          INTO v_new, v_ended
           FROM unnest(v_accounts) WITH ORDINALITY AS a (account_id, ord)
-         WHERE NOT EXISTS (SELECT FROM queue_place AS place
-                            WHERE place.show_id = v_show AND place.opening = v_queue.opening
-                              AND place.account_id = a.account_id AND place.rejoined = 0 AND place.state = 0);
-        IF v_new IS NOT NULL THEN
+          LEFT JOIN LATERAL current_place(v_show, v_queue.opening, a.account_id) AS place ON true
+         WHERE place.number IS NULL OR place.state <> 0;
+        IF v_ended IS NOT NULL THEN
             -- An ended place stays for its number, as an earlier one.
             UPDATE queue_place AS place
                SET rejoined = 1 + (SELECT max(earlier.rejoined) FROM queue_place AS earlier
-                                    WHERE earlier.show_id = v_show AND earlier.opening = v_queue.opening
-                                      AND earlier.account_id = place.account_id)
+                                    WHERE earlier.account_id = place.account_id
+                                      AND earlier.show_id IS NOT DISTINCT FROM v_show
+                                      AND earlier.opening IS NOT DISTINCT FROM v_queue.opening)
              WHERE place.show_id = v_show AND place.opening = v_queue.opening
-               AND place.account_id = ANY (v_new) AND place.rejoined = 0;
+               AND place.number = ANY (v_ended);
+        END IF;
+        IF v_new IS NOT NULL THEN
             INSERT INTO queue_place (show_id, opening, account_id, number, joined_s)
             SELECT v_show, v_queue.opening, a.account_id, v_queue.joined + a.ord - 1,
                    extract(epoch FROM clock_timestamp() - v_queue.opened_at)
@@ -1659,9 +1677,7 @@ BEGIN
         RETURN QUERY
         SELECT given.ord, v_queue.opening, place.number, place.number >= v_queue.joined
           FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
-          JOIN queue_place AS place
-            ON place.show_id = v_show AND place.opening = v_queue.opening
-           AND place.account_id = given.account_id AND place.rejoined = 0
+         CROSS JOIN LATERAL current_place(v_show, v_queue.opening, given.account_id) AS place
          WHERE given.show_id = v_show;
     END LOOP;
 END $$;
@@ -4986,7 +5002,7 @@ ALTER TABLE ONLY waitlist_offer
     ADD CONSTRAINT one_offer_per_entry UNIQUE (show_id, entry);
 
 ALTER TABLE ONLY queue_place
-    ADD CONSTRAINT one_place_per_person UNIQUE (show_id, opening, account_id, rejoined);
+    ADD CONSTRAINT one_place_per_person UNIQUE (account_id, show_id, opening, rejoined);
 
 ALTER TABLE ONLY refund_proposal
     ADD CONSTRAINT one_proposal_per_reason UNIQUE (show_id, number, why);

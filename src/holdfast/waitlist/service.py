@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from holdfast.bookings import Booking, NoSuchBooking
+from holdfast.bookings import Booking, BookingState, NoSuchBooking
 from holdfast.catalogue import Catalogue, ShowOnSale
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
@@ -22,7 +22,7 @@ from holdfast.waitlist.entry import (
     parse_join,
     seat_labels,
 )
-from holdfast.waitlist.errors import NotWaiting, SeatsAvailable
+from holdfast.waitlist.errors import NoSuchReturn, NotWaiting, SeatsAvailable
 from holdfast.waitlist.matching import Matcher, Wish
 from holdfast.waitlist.offers import OfferSteps
 from holdfast.waitlist.returns import Returns
@@ -96,6 +96,15 @@ class Waitlists:
         await self._holds.cancel(booking)
         await self.steps.run(booking.show_id)
         return await self.page(booking.show_id, booking.owner_id)
+
+    async def return_state(self, booking: Booking, show: ShowOnSale) -> str:
+        """Of the last offer of a booking's tickets to the waitlist; empty: there was none."""
+        if booking.state is not BookingState.CONFIRMED:
+            return ""
+        try:
+            return (await self.returns.page(booking, show)).state
+        except NoSuchReturn:
+            return ""
 
     async def parties(self, show: ShowOnSale, query: PartiesQuery) -> PartyList:
         return await self.store.parties(show, query)
