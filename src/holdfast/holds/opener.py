@@ -6,11 +6,12 @@ How a locked show waits apart from the others: engines/show_batch.py.
 import asyncio
 from collections.abc import Sequence
 
-from holdfast.bookings import Bookings, Opening, OpeningOutcome, OpeningRefused
+from holdfast.bookings import Booking, Bookings, BookingState, Opening, OpeningOutcome, OpeningRefused
 from holdfast.engines.batch import Onward
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.show_batch import ShowBatcher
 
+HELD = BookingState.HELD
 Decision = tuple[Opening, OpeningOutcome | EngineDown]  # EngineDown: the claim must still be dealt with
 
 
@@ -51,6 +52,13 @@ class Opener:
             # An outcome, not an exception: each caller must release its own claim, or leave it if unsure.
             return [(opening, down) for opening in openings]
         return list(zip(openings, outcomes, strict=True))
+
+
+def find_settled(opening: Opening, outcome: OpeningOutcome | EngineDown) -> Booking | None:
+    """The booking, if the map has its seats as they are: nearly always. None: there is more to do."""
+    if isinstance(outcome, Booking) and outcome.state is HELD and outcome.sale_epoch == opening.map_epoch:
+        return outcome
+    return None
 
 
 def _is_locked(decision: Decision | Exception) -> bool:
