@@ -5,9 +5,10 @@ How a locked show waits apart from the others: engines/show_batch.py.
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.bookings import Booking, Bookings, BookingState, Opening, OpeningOutcome, OpeningRefused
-from holdfast.engines.batch import Onward
+from holdfast.engines.batch import Batcher, Onward
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.show_batch import ShowBatcher
 
@@ -33,6 +34,10 @@ class Opener:
 
     def __call__(self, opening: Opening) -> asyncio.Future[Decision]:
         return self._batcher(opening)
+
+    def follow(self, claims: Batcher[Any, Any]) -> None:
+        """Winners of these batches come on to this one: it waits a moment for those that are under way."""
+        self._batcher.follow(claims)
 
     def onward(self, opening: Opening) -> Onward:
         """For a batch whose callers go on to PostgreSQL without being woken."""

@@ -113,6 +113,7 @@ class HoldService:
         )
         by_show: dict[str, Any] = {**batches, "lock_wait_s": config.sale_lock_wait_ms / 1000}
         self._open = Opener(bookings, **by_show)
+        self._open.follow(self._hold)
         self._cancel: ShowBatcher[Booking, Booking | None] = ShowBatcher(
             bookings.cancel_holds, bookings.lock_waits, **by_show
         )
