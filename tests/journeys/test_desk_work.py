@@ -62,7 +62,7 @@ async def test_a_cancelled_show_shows_how_far_its_refunds_are(
     booking = await house.buys(app, 0, 1)
     path = f"{house.path}/shows/{house.show_id}/cancel"
     await clerk.goes(path)
-    assert clerk.says("1 booking is refunded in full")
+    assert clerk.says("1 booking will be refunded in full")
 
     await clerk.sends("/cancel", title="Another title")
     assert clerk.status == 422
