@@ -104,8 +104,8 @@ MUTANTS = (
         f"{MAP} -k blocks_of_a_stadium",
         (
             f"{JS}/seat-signs.js",
-            "line: 1.25, least: 8, isLoose: false };\n",
-            "line: 1.25, least: 15, isLoose: false };\n",
+            "line: 1.25, least: 8, most: 15, isLoose: false };\n",
+            "line: 1.25, least: 15, most: 15, isLoose: false };\n",
         ),
     ),
     undo(
@@ -128,7 +128,7 @@ MUTANTS = (
         (
             f"{JS}/seat-signs.js",
             "      if (fits) return { text, px, isTurned };\n",
-            "      return { text, px: NAME_PX_MAX, isTurned: false };\n",
+            "      return { text, px: most, isTurned: false };\n",
         ),
     ),
     undo(

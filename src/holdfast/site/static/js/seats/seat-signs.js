@@ -7,10 +7,9 @@ import { Look } from "./look.js";
 const MARK_PX = 4.5; // half as wide as a mark of chosen seats at least is: smaller is not seen
 // By the height of a line: how wide a letter is, how much stays free at the ends, how high the letters are. Loose: only
 // the middle of the line has to be within, so that a corner of a letter may be over the edge of a slanted strip.
-const NAME = { letter: 0.62, ends: 0.4, line: 1.25, least: 8, isLoose: false };
-const NUMBER = { letter: 0.6, ends: 0.1, line: 1, least: 7, isLoose: true }; // no figure goes below the line
-const SMALL = { ...NUMBER, letter: 0.72 };
-const NAME_PX_MAX = 15;
+const NAME = { letter: 0.62, ends: 0.4, line: 1.25, least: 8, most: 15, isLoose: false };
+const NUMBER = { letter: 0.6, ends: 0.1, line: 1, least: 7, most: 11, isLoose: true }; // no figure goes below the line
+const SMALL = { ...NUMBER, letter: 0.72, most: 8 };
 const ROOMY = { wide: 74, high: 46, area: 5400 };
 
 /**
@@ -49,9 +48,9 @@ export function fitName(name, room) {
   return fitText(name, room, NAME) ?? (number && fitText(number, room, NUMBER)) ?? fitText(name, room, SMALL);
 }
 
-function fitText(text, { holds, wide, high }, { letter, ends, line, least, isLoose }) {
+function fitText(text, { holds, wide, high }, { letter, ends, line, least, most, isLoose }) {
   for (const isTurned of [false, true]) {
-    for (let px = NAME_PX_MAX; px >= least; px--) { // whole sizes: a canvas is slow with many fonts
+    for (let px = most; px >= least; px--) { // whole sizes: a canvas is slow with many fonts
       const along = px * (text.length * letter + ends), across = px * line, thick = isLoose ? 0 : across;
       const fits = isTurned ? across <= wide && holds(thick, along) : across <= high && holds(along, thick);
       if (fits) return { text, px, isTurned };
