@@ -29,6 +29,7 @@ from holdfast.cli.openapi import openapi
 from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild_copies import figures, search
 from holdfast.cli.scanner import gate
+from holdfast.cli.simulation import simulate
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.errors import Refusal
@@ -53,14 +54,8 @@ cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
 cli.command()(gate)
 cli.command()(openapi)
-GROUPS = {
-    "account": accounts,
-    "api-key": api_keys,
-    "keys": keys,
-    "tickets": tickets,
-    "facts": facts,
-    "figures": figures,
-}
+GROUPS = {"account": accounts, "api-key": api_keys, "keys": keys, "tickets": tickets, "facts": facts}
+GROUPS |= {"figures": figures, "simulate": simulate}
 GROUPS |= {"webhooks": webhooks, "notices": notices, "refunds": refunds, "search": search, "show": show}
 for _name, _group in GROUPS.items():
     cli.add_typer(_group, name=_name, context_settings={"obj": lambda data, act: _act(data, act)})

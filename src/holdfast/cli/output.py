@@ -1,6 +1,6 @@
 """What people see on a terminal: the welcome of what was started, progress, the doctor's findings."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -69,3 +69,18 @@ def show_findings(found: Sequence["Finding"]) -> None:
         if finding.fix and finding.health != "ok":
             table.add_row("", "", f"[bold]→ {escape(finding.fix)}[/]")
     Console().print(table)
+
+
+def show_rows(title: str, rows: Iterable[tuple[str, str]]) -> None:
+    """Names and values, one row each; lines are not cut on a narrow terminal."""
+    table = Table(title=escape(title), title_justify="left", box=None, show_header=False, padding=(0, 2))
+    for name, value in rows:
+        table.add_row(escape(name), escape(value))
+    Console().print(table)
+
+
+def note(line: str) -> None:
+    """For people only: on stderr, and only on a terminal."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        console.print(escape(line), style="dim", highlight=False)
