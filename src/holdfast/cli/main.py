@@ -29,7 +29,7 @@ from holdfast.cli.openapi import openapi
 from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild_copies import figures, search
 from holdfast.cli.scanner import gate
-from holdfast.cli.simulation import simulate
+from holdfast.cli.simulation import capacity, simulate
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.errors import Refusal
@@ -53,6 +53,7 @@ cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
 cli.command()(gate)
+cli.command()(capacity)
 cli.command()(openapi)
 GROUPS = {"account": accounts, "api-key": api_keys, "keys": keys, "tickets": tickets, "facts": facts}
 GROUPS |= {"figures": figures, "simulate": simulate}

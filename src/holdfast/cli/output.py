@@ -1,6 +1,6 @@
 """What people see on a terminal: the welcome of what was started, progress, the doctor's findings."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -68,14 +68,6 @@ def show_findings(found: Sequence["Finding"]) -> None:
         table.add_row(MARKS[finding.health], finding.what, escape(finding.detail))
         if finding.fix and finding.health != "ok":
             table.add_row("", "", f"[bold]→ {escape(finding.fix)}[/]")
-    Console().print(table)
-
-
-def show_rows(title: str, rows: Iterable[tuple[str, str]]) -> None:
-    """Names and values, one row each; lines are not cut on a narrow terminal."""
-    table = Table(title=escape(title), title_justify="left", box=None, show_header=False, padding=(0, 2))
-    for name, value in rows:
-        table.add_row(escape(name), escape(value))
     Console().print(table)
 
 

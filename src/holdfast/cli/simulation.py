@@ -1,6 +1,6 @@
-"""holdfast simulate onsale: what a sale would be like, before it is.
+"""holdfast simulate onsale, capacity: what a sale would be like and what it needs, before it happens.
 
-The options of a scenario are made from the fields of `Scenario`, so that each has one definition.
+The options are made from the fields of `Scenario` and `Workload`, so that each has one definition.
 """
 
 import inspect
@@ -8,58 +8,65 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from holdfast.cli import print_json
 from holdfast.engines.errors import OperatorError
-from holdfast.simulation import Scenario
+from holdfast.simulation import Scenario, Workload
+
+if TYPE_CHECKING:
+    from holdfast.simulation.capacity import Section
+
+Kind = type[Scenario] | type[Workload]
 
 EXTRA = "pip install 'holdfast[simulation]'"
 simulate = typer.Typer(help="Simulate what has not happened yet.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 Output = Annotated[Path | None, typer.Option(help="Write a picture to this file, .svg or .png.")]
+Table = Annotated[bool, typer.Option("--coefficients", help="Print what it computes with, and its sources.")]
 
 
-def with_scenario(act: Callable[..., None]) -> Callable[..., None]:
-    """The command `act(scenario, **others)`, with an option for every field of a scenario."""
+def with_options(
+    kind: Kind,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of `act(kind(…), **others)`, with an option for every field of `kind`."""
 
-    def command(**options: Any) -> None:
-        names = {each.name for each in fields(Scenario)}
-        scenario = build_scenario({name: options.pop(name) for name in names})
-        act(scenario, **options)
+    def wrap(act: Callable[..., None]) -> Callable[..., None]:
+        def command(**options: Any) -> None:
+            given = kind(**{each.name: options.pop(each.name) for each in fields(kind)})
+            for fault in given.faults():
+                raise OperatorError(fault)
+            act(given, **options)
 
-    own = list(inspect.signature(act, eval_str=True).parameters.values())[1:]
-    types = get_type_hints(Scenario)
-    made = [
+        _, *others = inspect.signature(act, eval_str=True).parameters.values()
+        parameters = [*_parameters(kind), *(each.replace(kind=each.KEYWORD_ONLY) for each in others)]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        command.__doc__, command.__name__ = act.__doc__, act.__name__
+        return command
+
+    return wrap
+
+
+def _parameters(kind: Kind) -> list[inspect.Parameter]:
+    types = get_type_hints(kind)
+    return [
         inspect.Parameter(
             each.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=each.default,
+            default=types[each.name](each.default),
             annotation=Annotated[types[each.name], typer.Option(help=_help(each.metadata))],
         )
-        for each in fields(Scenario)
+        for each in fields(kind)
     ]
-    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-    signature = inspect.Signature([*made, *own])
-    command.__signature__ = signature  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
-    command.__doc__, command.__name__ = act.__doc__, act.__name__
-    return command
 
 
 def _help(about: Mapping[str, Any]) -> str:
     why: str = about["why"]
     return f"{why[0].upper()}{why[1:]}."
-
-
-def build_scenario(values: Mapping[str, object]) -> Scenario:
-    scenario = Scenario.build(values)
-    for fault in scenario.faults():
-        raise OperatorError(fault)
-    return scenario
 
 
 def check_output(output: Path | None, *modules: str) -> None:
@@ -76,7 +83,7 @@ def check_output(output: Path | None, *modules: str) -> None:
 
 
 @simulate.command("onsale")
-@with_scenario
+@with_options(Scenario)
 def simulate_onsale(scenario: Scenario, output: Output = None, as_json: AsJson = False) -> None:
     """Simulate an on-sale: time to sell out, waits, bots, unsold seats. Same seed, same result."""
     check_output(output, "numpy")
@@ -95,5 +102,47 @@ def simulate_onsale(scenario: Scenario, output: Output = None, as_json: AsJson =
     if as_json:
         print_json({"scenario": asdict(scenario), "outcome": found.page()})
         return
-    terminal.show_rows(f"{scenario.people:,} people, {scenario.seats:,} seats", outcome.rows(found))
+    print(f"{scenario.people:,} people, {scenario.seats:,} seats")
+    for name, value in outcome.rows(found):
+        print(f"  {name:<34}{value}")
     terminal.note(f"simulated in {time.perf_counter() - began:.1f} s")
+
+
+@with_options(Workload)
+def capacity(
+    workload: Workload, output: Output = None, coefficients: Table = False, as_json: AsJson = False
+) -> None:
+    """Compute machines, memory, disk, bandwidth and cost of a workload, with the arithmetic line by line."""
+    from holdfast.simulation.capacity import compute
+
+    check_output(output, *(["numpy"] if output else []))
+    if workload.is_empty and not coefficients:
+        raise OperatorError("nothing is demanded: give --people and --seats, --browse-per-s, --users …")
+    sections = compute(workload)
+    if output:
+        from holdfast.simulation.plot import plot_cores
+
+        plot_cores(sections, output)
+    if as_json:
+        print_json({"workload": asdict(workload), "sections": [asdict(each) for each in sections]})
+        return
+    if coefficients:
+        _print_coefficients()
+        return
+    _print_sections(sections)
+
+
+def _print_sections(sections: "list[Section]") -> None:
+    for section in sections:
+        print(section.name)
+        for line in section.lines:
+            print(f"  {line}")
+
+
+def _print_coefficients() -> None:
+    from holdfast.simulation.capacity import show
+    from holdfast.simulation.coefficients import COEFFICIENTS
+
+    print("Coefficients")
+    for name, each in COEFFICIENTS.items():
+        print(f"  {name}: {show(each.value)} {each.unit}".rstrip() + f" ({each.source or 'assumed'})")

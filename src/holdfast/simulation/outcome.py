@@ -114,7 +114,8 @@ def rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
     yield "seats to bots", f"{outcome.seats_to_bots:,} ({outcome.seats_to_bots_share:.1%})"
     yield "people with tickets", f"{outcome.people_with_tickets:,}"
     yield "people left without", f"{outcome.people_without_tickets:,}"
-    yield "people admitted", f"{outcome.people_admitted:,}"
+    if outcome.wait_to_admission_s:
+        yield "people admitted", f"{outcome.people_admitted:,}"
     waits = {
         "wait until admitted": outcome.wait_to_admission_s,
         "wait until the ticket": outcome.wait_to_ticket_s,

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.simulation.capacity import show
 from holdfast.simulation.outcome import clock
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+    from holdfast.simulation.capacity import Section
     from holdfast.simulation.record import Record
 
 BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
@@ -61,6 +63,24 @@ def plot_sale(record: "Record", file: Path) -> None:
             textcoords="offset points",
             ha="right",
         )
+    save(picture, file)
+
+
+def plot_cores(sections: "list[Section]", file: Path) -> None:
+    """Where the processor time of a demand goes."""
+    [section] = [each for each in sections if each.name == "Cores"]
+    parts = [line for line in section.lines if line.unit == "cores" and line.name != "cores"]
+    picture, axis = load_pyplot().subplots(figsize=(6, 1.4 + 0.9 * len(parts)), layout="constrained")
+    most = max(part.value for part in parts)
+    for row, part in enumerate(parts):
+        axis.barh(row, part.value, color=BLUE, height=0.4)
+        axis.text(0, row - 0.28, part.name, va="bottom")
+        axis.text(part.value + most * 0.02, row, show(part.value), va="center")
+    axis.set_xlim(0, most * 1.25)
+    axis.set_ylim(len(parts) - 0.6, -0.8)
+    axis.set_yticks([])
+    axis.set_xlabel("cores in use at the peak")
+    axis.spines[["top", "right", "left"]].set_visible(False)
     save(picture, file)
 
 

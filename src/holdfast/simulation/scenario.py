@@ -4,9 +4,12 @@ Every field is an option of the commands (`--hold-s 600`), with its default and 
 unless they say otherwise; people differ from each other by a log-normal factor, as measured people do.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 PEOPLE_MAX = 20_000_000
 SEATS_MAX = 1_000_000
@@ -63,24 +66,19 @@ class Scenario:
 
     def faults(self) -> Iterator[str]:
         """What cannot be simulated, one line each, in the words of the options."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            low, high = each.metadata["least"], each.metadata["most"]
-            if isinstance(value, int | float) and not low <= value <= high:
-                yield f"{option(each)} {value}: must be between {low:g} and {high:g}"
+        yield from find_faults(self)
         if self.arrivals not in ("exponential", "uniform"):
             yield f"--arrivals {self.arrivals}: must be exponential or uniform"
         yield from _party_faults(self.party)
 
-    @classmethod
-    def build(cls, values: Mapping[str, object]) -> "Scenario":
-        """From a mapping that has other things, too."""
-        known: dict[str, Any] = {each.name: values[each.name] for each in fields(cls) if each.name in values}
-        return cls(**known)
 
-
-def option(each: "Field[Any]") -> str:
-    return f"--{each.name.replace('_', '-')}"
+def find_faults(options: "DataclassInstance") -> Iterator[str]:
+    """Numbers out of their range."""
+    for each in fields(options):
+        value = getattr(options, each.name)
+        low, high = each.metadata["least"], each.metadata["most"]
+        if isinstance(value, int | float) and not low <= value <= high:
+            yield f"--{each.name.replace('_', '-')} {value}: must be between {low:g} and {high:g}"
 
 
 def _parse_party(text: str) -> Iterator[tuple[int, float]]:
