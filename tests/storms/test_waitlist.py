@@ -1,4 +1,4 @@
-"""A full show with a long waitlist while seats come free, workers die and Redis forgets everything (R27).
+"""A full show with a long waitlist while seats come free, workers die and Redis forgets everything (R26).
 
 Afterwards the history is judged: no freed seat reached the public while a party waited that it fits, no party
 was passed over, and every offer ended. At its whole size once with all jobs, and once without bus and
