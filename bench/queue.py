@@ -42,9 +42,7 @@ class Line:
 
 async def measure_queue(session: Session) -> list[Figure]:
     cached = Figure("the status of a queue through nginx", "requests/s", "a file of that size", 0.7)
-    waiting = Figure(
-        f"{PEOPLE:,} waiting people poll the status", "allowed share of two cores", "used share", 1.0
-    )
+    waiting = Figure(f"{PEOPLE:,} waiting people poll the status", "% of two cores allowed", "% used", 1.0)
     async with start_environment() as env:
         (show,) = await create_shows(env, a_layout(200), 1)
         await _open_room(env, show)
@@ -93,7 +91,7 @@ async def _wait_together(line: Line, figure: Figure) -> None:
     used_us = sum(used[name] - before[name] for name in servers)
     # Of so many requests as were served, scaled to those that all people send.
     share = used_us / LONG_S / CORES_US_PER_S * per_second / result.per_second
-    figure.add(SHARE_MAX, share)
+    figure.add(100 * SHARE_MAX, 100 * share)
     figure.note = (
         f"every {interval_s} s: {per_second:,.0f} polls/s ({result.per_second:,.0f} sent), "
         f"{100 * share:.1f} % of two cores, p99 {result.p99_ms:.1f} ms"

@@ -55,6 +55,10 @@ hypothesis.settings.load_profile("holdfast")
 gc.set_threshold(20_000, 20, 100)  # as a worker of the box office has it
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="storms and queues at their whole size: minutes")
+
+
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """One process of a parallel run takes a whole group: what the tests of a group share is set up once.
 

@@ -229,7 +229,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         seatmap=seatmap,
         live=LiveMaps(seatmap, config),
         holds=holds,
-        waitlists=Waitlists(postgres, catalogue, seatmap, holds, config),
+        waitlists=Waitlists(postgres, catalogue, seatmap, refunds, holds, config),
         puzzles=Puzzles(redis, config),
         payments=payments,
         saga_runner=saga_runner,

@@ -57,6 +57,7 @@ import holdfast.waitingroom.admin_api
 import holdfast.waitingroom.api
 import holdfast.waitingroom.stream_api
 import holdfast.waitlist.api
+import holdfast.waitlist.returns_api
 import holdfast.webhooks_out.api
 from holdfast.desk import build_desk_routes
 from holdfast.web.routing import Route
@@ -66,6 +67,7 @@ SUBJECTS: tuple[Route, ...] = (
     *holdfast.waitingroom.api.ROUTES,
     *holdfast.waitingroom.stream_api.ROUTES,
     *holdfast.waitlist.api.ROUTES,
+    *holdfast.waitlist.returns_api.ROUTES,
     *holdfast.bookings.api.ROUTES,
     *holdfast.payments.api.ROUTES,
     *holdfast.refunds.api.ROUTES,

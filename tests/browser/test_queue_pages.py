@@ -1,6 +1,6 @@
 """A waiting room in real browsers: join, draw, wait, turn, seats; reload, second tab and second device.
 
-`--full` (make storm) lets fifty browsers through instead of four.
+`pytest tests/browser/test_queue_pages.py --full` lets fifty browsers through instead of four.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Step = Callable[[Page], Awaitable[None]]
 
 @pytest.fixture
 def people(pytestconfig: pytest.Config) -> int:
-    return MANY if pytestconfig.getoption("--full", default=False) else FEW
+    return MANY if pytestconfig.getoption("--full") else FEW
 
 
 async def a_room_of(house: Office, seats: int, inside: int) -> Room:
@@ -79,7 +79,7 @@ async def together(pages: list[Page], step: Step) -> None:
 async def test_everybody_gets_through_and_holds_a_seat(
     house: Office, newcomer: Newcomer, people: int
 ) -> None:
-    room = await a_room_of(house, seats=2 * people + 10, inside=max(2, people // 4))
+    room = await a_room_of(house, seats=2 * people + 10, inside=max(3, people // 4))
     pages = [await newcomer(phone=number % 2 == 1) for number in range(people)]
     await together(pages, lambda page: joins(page, room))
     await draws(house, room)

@@ -9,6 +9,7 @@ from tests.browser.conftest import Newcomer
 from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING
 from tests.support.shows import Fan
+from tests.support.wait import until
 
 Axe = Callable[[Page], Awaitable[None]]
 
@@ -64,8 +65,13 @@ async def test_an_offer_is_declined(house: Office, fan_page: Page) -> None:
     await page.click("form[action$='/waitlist'] button")
     await expect(page.locator(".place .figure")).to_have_text("1")
     await buyer.delete(f"/bookings/{booking}")
-    await page.click("a[href^='/bookings/']")
 
+    async def is_offered() -> bool:
+        await page.reload()
+        return await page.locator("a[href^='/bookings/']").count() == 1
+
+    await until(is_offered, within_s=60)
+    await page.click("a[href^='/bookings/']")
     await page.click("form[action$='/decline'] button")
 
     await expect(page.locator(".notice")).to_contain_text("You declined an offer.")

@@ -67,6 +67,7 @@ OWN_BODIES: dict[str, Any] = {
     "TransferBody": {"email": "mallory@example.org"},
     "PasskeyNameBody": {"name": "Mine now"},
     "ProofBody": {},
+    "ReturnBody": {},
 }
 
 

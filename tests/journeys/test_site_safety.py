@@ -86,6 +86,8 @@ FORMS: dict[str, dict[str, Any]] = {
     "/bookings/{booking}/merge": {"other": "x"},
     "/bookings/{booking}/swap": {"other": "x"},
     "/bookings/{booking}/decline": {},
+    "/bookings/{booking}/sell-back": {},
+    "/bookings/{booking}/keep": {},
     GATEWAY_RETURN_PATH: {},
 }
 CHANGED = "SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} AS t"

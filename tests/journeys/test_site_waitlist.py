@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from holdfast.app import App
-from tests.support.browser_session import Visitor
+from tests.support.browser_session import ANN, Visitor
 from tests.support.desk import owned, sit_down
 from tests.support.shows import Fan, fans
 from tests.support.wait import until
@@ -129,6 +129,20 @@ async def test_a_declined_offer_goes_on(app: App, fan: Visitor, full: FullShow) 
 
     assert fan.at == full.path
     assert fan.says("You declined an offer.")
+
+
+async def test_tickets_are_sold_back_or_stay(app: App, ann: Visitor, a_show: Callable[..., Any]) -> None:
+    show = await a_show(4)
+    await ann.holds(show, "A-1")
+    await ann.pays(**ANN)
+
+    await ann.sends("/sell-back")
+    assert ann.says("Your tickets are offered to the waitlist.")
+    await ann.sends("/keep")
+
+    assert ann.says("You keep your tickets.")
+    good = "SELECT count(*) FROM ticket WHERE show_id = $1 AND voided_at IS NULL"
+    assert await app.postgres.fetchval(good, show) == 1
 
 
 async def test_seats_on_sale_are_no_reason_to_wait(fan: Visitor, full: FullShow) -> None:

@@ -1,4 +1,4 @@
-"""R27 over HTTP: join, place, offer, decline, leave; and what the organiser sees."""
+"""R26 over HTTP: join, place, offer, decline, leave; and what the organiser sees."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -188,3 +188,28 @@ async def test_the_organiser_sees_the_list_in_pages(
     assert first["reserved_seats"] == ["A-4"]
     assert len(waiting["parties"]) == 2
     assert (await parties[0].get(f"/admin/shows/{show}/waitlist")).status_code == 403
+
+
+async def test_tickets_are_sold_back_over_http(
+    app: App, alice: Fan, bob: Fan, full: tuple[int, Fan, str]
+) -> None:
+    show, buyer, booking = full
+    await buyer.post(f"/bookings/{booking}/pay", {"method": "tok_ok"})
+    none_yet = await buyer.get(f"/bookings/{booking}/return")
+    returned = await buyer.post(f"/bookings/{booking}/return", {"seats": ["A-1", "A-2"]})
+    withdrawn = await buyer.delete(f"/bookings/{booking}/return")
+    again = await buyer.post(f"/bookings/{booking}/return")
+    stranger = await bob.delete(f"/bookings/{booking}/return")
+    unknown = await buyer.post(f"/bookings/{booking}/return", {"seats": ["Z-9"]})
+    await alice.post(f"/shows/{show}/waitlist", {"seats": 2})
+    await app.waitlists.steps.run(show)
+    await app.waitlists.steps.run(show)
+    offered = (await alice.get(f"/shows/{show}/waitlist")).json()["entry"]
+
+    assert problem(none_yet)["code"] == "no_such_return"
+    assert (returned.json()["amount"], returned.json()["seats"]) == (3000, ["A-1", "A-2"])
+    assert withdrawn.status_code == 204
+    assert again.json()["amount"] == 6000
+    assert problem(stranger)["code"] == "no_such_booking"
+    assert problem(unknown)["code"] == "unknown_seat"
+    assert len(offered["offer"]["seats"]) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.audit import Report, audit
-from holdfast.audit.store import AUDIT_LOG_CHECKS, MONEY_CHECKS
+from holdfast.audit.store import AUDIT_LOG_CHECKS, MONEY_CHECKS, QUEUE_CHECKS
 from tests.support.own_engines import hold
 from tests.support.show_fixture import Till, a_till, an_owner
 
@@ -156,7 +156,13 @@ async def test_a_difference_that_disappears_by_itself_is_not_reported(till: Till
 async def test_every_audit_check_has_a_planted_violation(till: Till) -> None:
     report = await audit(till.postgres, till.ledger, till.app.claims)
 
-    assert set(report.checks) == {*PLANTS, *MONEY_CHECKS, *AUDIT_LOG_CHECKS, "map_equals_ledger"}
+    assert set(report.checks) == {
+        *PLANTS,
+        *MONEY_CHECKS,
+        *AUDIT_LOG_CHECKS,
+        *QUEUE_CHECKS,
+        "map_equals_ledger",
+    }
 
 
 def _of(till: Till, report: Report) -> list[str]:

@@ -1,4 +1,4 @@
-"""R27: freed seats are offered to waiting parties in order, and no other buyer gets them meanwhile."""
+"""R26: freed seats are offered to waiting parties in order, and no other buyer gets them meanwhile."""
 
 import asyncio
 
@@ -9,7 +9,8 @@ from holdfast.bookings import BookingState, SeatsLost
 from holdfast.holds import SeatsTaken, SoldOut
 from holdfast.payments.saga import PaymentStep
 from holdfast.waitlist.errors import AlreadyWaiting
-from tests.support.own_engines import hold
+from holdfast.waitlist.jobs import consumer
+from tests.support.own_engines import Stage, hold
 from tests.support.paid_bookings import bought, payment_request
 from tests.support.show_fixture import an_owner
 from tests.support.waitlist_hall import WaitlistHall, a_hall
@@ -202,6 +203,104 @@ class TestOrder:
 
         assert await hall.state_of(first) == "waiting"
         assert await hall.offered_seats(second) == (2, 3)
+
+
+class TestEitherTriggerAlone:
+    async def test_facts_make_offers_without_the_job(self, hall: WaitlistHall) -> None:
+        party = await hall.join(2)
+        await hall.lapse(hall.holders[4])
+        makes_offers = consumer(hall.app.postgres, hall.app.waitlists.steps)
+        before, settled = -1, 0
+        while settled > before:
+            before, settled = settled, await hall.app.outbox.settle(10_000)
+
+        for fact in await hall.app.outbox.facts_after(0, 100_000):
+            if fact.show_id == hall.show and makes_offers.wants(fact):
+                await makes_offers.handle(fact)
+
+        assert await hall.offered_seats(party) == (4, 5)
+
+    async def test_the_job_makes_offers_without_facts(self, hall: WaitlistHall) -> None:
+        party = await hall.join(2)
+        await hall.lapse(hall.holders[4])
+        await hall.till.postgres.execute("DELETE FROM outbox WHERE show_id = $1", hall.show)
+
+        await hall.poll()
+
+        assert await hall.offered_seats(party) == (4, 5)
+
+    async def test_both_at_once_make_one_offer(self, hall: WaitlistHall) -> None:
+        parties = [await hall.join(2) for _ in range(3)]
+        await hall.lapse(hall.holders[4])
+
+        await asyncio.gather(*(hall.step() for _ in range(6)))
+
+        offered = [await hall.offered_seats(party) for party in parties]
+        assert offered == [(4, 5), None, None]
+
+
+class TestTheEndOfAList:
+    async def test_a_cancelled_show_ends_all_waits_and_reserves_nothing(self, hall: WaitlistHall) -> None:
+        party = await hall.join(4)
+        await hall.lapse(hall.holders[4])
+        await hall.till.postgres.execute(
+            "UPDATE sale SET cancelled = true, revision = revision WHERE show_id = $1", hall.show
+        )
+
+        await hall.poll()
+        await hall.lapse(hall.holders[6])
+
+        assert await hall.state_of(party) == "closed"
+        assert await hall.reserved() == []
+
+    async def test_an_empty_list_ends_after_a_while_and_seats_are_free_at_once(
+        self, hall: WaitlistHall
+    ) -> None:
+        party = await hall.join(2)
+        await hall.app.waitlists.leave(hall.show, party.owner_id)
+        await hall.till.postgres.execute(
+            "UPDATE waitlist SET empty_at = empty_at - interval '1 h' WHERE show_id = $1", hall.show
+        )
+
+        await hall.poll()
+        await hall.lapse(hall.holders[4])
+
+        assert not await hall.till.postgres.fetchval(
+            "SELECT has_waitlist FROM sale WHERE show_id = $1", hall.show
+        )
+        assert 4 not in await hall.till.taken()
+
+    async def test_a_seat_that_was_reserved_at_the_last_moment_is_found(self, hall: WaitlistHall) -> None:
+        """A sweep that began before the list ended commits after it: no list is live, and a seat is
+        reserved."""
+        party = await hall.join(2)
+        await hall.app.waitlists.leave(hall.show, party.owner_id)
+        await hall.lapse(hall.holders[4])
+        await hall.till.postgres.execute("UPDATE waitlist SET is_live = false WHERE show_id = $1", hall.show)
+        assert await hall.reserved() == [4, 5]
+
+        await hall.poll()
+
+        assert await hall.reserved() == []
+
+
+class TestWhileRedisIsAway:
+    async def test_the_ledger_alone_reserves_and_refuses(self, stage: Stage) -> None:
+        hall = WaitlistHall(await stage.till(4))
+        await hall.fill((0, 1), (2, 3))
+        party = await hall.join(2)
+        await stage.engines.valkey.hold()
+
+        await hall.till.lapse(hall.holders[2].number)
+        await hall.sweep()
+        with pytest.raises(SoldOut):
+            await hold(hall.app, hall.show, an_owner(), best=1)
+        await hall.step()
+        await stage.bring_valkey_back()
+        await hall.app.seatmap.rebuild(hall.show, "test")
+
+        assert await hall.offered_seats(party) == (2, 3)
+        assert await hall.shown() == "HHHH"
 
 
 class TestSeatsThatFitNoParty:

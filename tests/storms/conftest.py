@@ -7,14 +7,9 @@ import pytest
 from tests.support.box_office import Office, office
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="storms at their whole size: minutes")
-
-
 @pytest.fixture(scope="session")
 def is_full(pytestconfig: pytest.Config) -> bool:
-    # A run of all tests reads this file too late to know the option: then it cannot have been given.
-    return bool(pytestconfig.getoption("--full", default=False))
+    return bool(pytestconfig.getoption("--full"))
 
 
 @pytest.fixture(scope="package")

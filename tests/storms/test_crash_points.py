@@ -56,6 +56,9 @@ TABLE: dict[Story, tuple[str, ...]] = {
     stories.calls_it_off_and_pays_another_way: ("ledger.call_off", "gateway.call_off", "ledger.give_back"),
     stories.lets_the_hold_go: ("ledger.cancel", "map.release"),
     stories.does_not_pay: ("ledger.sweep",),
+    stories.is_offered_seats_and_pays: ("ledger.offer", "map.adopt"),
+    stories.releases_seats_that_fit_no_party: ("map.unreserve",),
+    stories.keeps_seats_that_the_map_has_lost: ("map.drop",),
     stories.waits_for_a_silent_gateway: ("gateway.watch", "ledger.watch", "ledger.release"),
     stories.pays_late_while_the_seats_are_free: ("map.claim_again", "ledger.book_late", "ledger.confirm"),
     stories.pays_late_and_the_seats_are_gone: (
@@ -212,8 +215,9 @@ MADE = {
     },
     "ledger.{step}": lambda: {f"ledger.{one}" for one in ("charge", "look_up", "call_off", "watch")},
     "gateway.{step}": lambda: {f"gateway.{one}" for one in ("charge", "look_up", "call_off", "watch")},
-    # Seats that an organiser blocks involve no payment.
+    # Seats that an organiser blocks involve no payment; a reservation is never the first of an update.
     "map.{settlements[0].action}": lambda: (
-        {f"map.{one}" for one in words(r'Settlement\(\s*"(\w+)"')} - {"map.block", "map.unblock"}
+        {f"map.{one}" for one in words(r'Settlement\(\s*"(\w+)"')}
+        - {"map.block", "map.unblock", "map.reserve"}
     ),
 }

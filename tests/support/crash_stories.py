@@ -4,8 +4,12 @@ Each story arms the point, goes on as its people would, and says which booking i
 """
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 
+from holdfast.claim import Claim, Settlement
+from holdfast.waitlist.entry import NewEntry
 from tests.support.crash_scene import Scene
+from tests.support.retrying_payer import Payer
 from tests.support.shows import API
 
 SEATS = ("A-1", "A-2")
@@ -93,6 +97,46 @@ async def does_not_pay(scene: Scene) -> End:
     return booking, "expired"
 
 
+async def is_offered_seats_and_pays(scene: Scene) -> End:
+    other = await scene.rival.holds(scene.show_id, *SEATS)
+    await _joins_waitlist(scene, scene.payer, 2)
+    scene.arm()
+    await scene.rival.lets_go(f"/bookings/{other}")
+    await scene.death()
+    booking = await _offer(scene)
+    answer = await scene.payer.pays(booking)
+    assert answer.status_code == 200, answer.text
+    return booking, "confirmed"
+
+
+async def releases_seats_that_fit_no_party(scene: Scene) -> End:
+    """They are reserved for a while, and then on sale again."""
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    await _joins_waitlist(scene, scene.rival, 6)
+    await scene.payer.lets_go(f"/bookings/{booking}")
+    scene.arm()
+    await scene.office.app.postgres.execute(
+        "UPDATE reserved_seat SET since = since - interval '1 h' WHERE show_id = $1", scene.show_id
+    )
+    await scene.death()
+    return booking, "cancelled"
+
+
+async def keeps_seats_that_the_map_has_lost(scene: Scene) -> End:
+    """Another buyer gets past the map, and is refused by the ledger."""
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    row = await scene.booking(booking)
+    claim = Claim(row["claim_id"], row["owner_id"], tuple(row["seats"]))
+    await scene.office.app.holds.update_map(scene.show_id, Settlement("release", claim))
+    scene.arm()
+    refused = await scene.rival.asks(lambda: scene.rival.fan.holds(scene.show_id, *SEATS))
+    assert refused.json()["code"] == "seats_taken", refused.text
+    await scene.death()
+    answer = await scene.payer.pays(booking)
+    assert answer.status_code == 200, answer.text
+    return booking, "confirmed"
+
+
 async def waits_for_a_silent_gateway(scene: Scene) -> End:
     """The bank has no result: the seats are released, and the payment is watched. Then it is declined."""
     booking = await _waiting(scene, "tok_stuck")
@@ -174,6 +218,34 @@ async def pays_at_the_gateway_and_it_tells_us(scene: Scene) -> End:
 
 
 # ── parts of stories ──────────────────────────────────────────────────────────────────
+
+
+async def _joins_waitlist(scene: Scene, payer: Payer, seats: int) -> None:
+    """Although other seats are on sale: these are the ones that the story is about."""
+    new = NewEntry(
+        show_id=scene.show_id,
+        owner_id=payer.fan.account_id,
+        seats=seats,
+        categories=(),
+        price_minor_max=None,
+        together=True,
+        until=datetime.now(UTC) + timedelta(hours=1),
+    )
+    await scene.office.app.waitlists.store.add(new)
+
+
+async def _offer(scene: Scene) -> str:
+    """The booking of the payer's offer, as soon as there is one."""
+    found: list[str] = []
+
+    async def is_offered() -> bool:
+        page = await scene.payer.asks(lambda: scene.payer.fan.get(f"/shows/{scene.show_id}/waitlist"))
+        offer = page.json()["entry"]["offer"]
+        found.extend([offer["booking_id"]] if offer else [])
+        return bool(found)
+
+    await scene.patiently(is_offered)
+    return found[0]
 
 
 async def _paid(scene: Scene, booking: str, method: str = "tok_ok") -> End:

@@ -26,6 +26,12 @@ CREATE OR REPLACE FUNCTION accounts_of_person(p_account bigint) RETURNS SETOF bi
     SELECT id FROM account WHERE id = p_account OR guest_of = p_account;
 $$;
 
+-- The guests that these accounts were before, by an index: for batches.
+CREATE OR REPLACE FUNCTION guests_of_accounts(p_accounts bigint[])
+RETURNS TABLE (account_id bigint, guest_id bigint) LANGUAGE sql STABLE AS $$
+    SELECT guest_of, id FROM account WHERE guest_of = ANY (p_accounts);
+$$;
+
 -- Every address of these accounts.
 CREATE OR REPLACE FUNCTION addresses_of(p_accounts bigint[]) RETURNS SETOF text LANGUAGE sql STABLE AS $$
     SELECT email FROM account WHERE id = ANY (p_accounts)

@@ -11,7 +11,7 @@ DROP VIEW IF EXISTS offer_booking, sale_for_waitlist, seat_for_waitlist CASCADE;
 
 -- What the waitlist reads of bookings and of the sale.
 CREATE VIEW offer_booking AS
-SELECT show_id, number, state FROM booking WHERE state <> 'blocked';
+SELECT show_id, number, state, seats FROM booking WHERE state <> 'blocked';
 
 CREATE VIEW sale_for_waitlist AS
 SELECT show_id, revision, has_waitlist, opens_at, closes_at,

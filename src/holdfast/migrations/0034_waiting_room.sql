@@ -59,7 +59,7 @@ CREATE TABLE queue_place (
     state      smallint NOT NULL DEFAULT 0,               -- 0 live, 1 left, 2 out, 3 done
     rejoined   smallint NOT NULL DEFAULT 0,               -- 0: current; else an earlier place of this person
     PRIMARY KEY (show_id, opening, number),
-    CONSTRAINT one_place_per_person UNIQUE (show_id, opening, account_id, rejoined),
+    CONSTRAINT one_place_per_person UNIQUE (account_id, show_id, opening, rejoined),
     CONSTRAINT an_earlier_place_has_ended CHECK (rejoined = 0 OR state <> 0)
 );
 

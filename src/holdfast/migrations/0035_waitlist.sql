@@ -19,7 +19,7 @@ CREATE TABLE reserved_seat (
 CREATE TABLE waitlist (
     show_id  bigint      PRIMARY KEY,
     joined   bigint      NOT NULL DEFAULT 0,             -- the number of the last entry
-    is_live  boolean     NOT NULL DEFAULT true,          -- the sale has the flag
+    is_live  boolean     NOT NULL DEFAULT false,         -- parties wait, or did lately: the sale has the flag
     empty_at timestamptz                                 -- since when no party waits
 );
 CREATE INDEX live_waitlists ON waitlist (show_id) WHERE is_live;
@@ -70,3 +70,20 @@ CREATE TABLE waitlist_offer (
     CONSTRAINT an_ended_offer_has_a_time CHECK ((outcome IS NULL) = (ended_at IS NULL))
 );
 CREATE INDEX open_offers ON waitlist_offer (show_id, number) WHERE outcome IS NULL;
+
+-- Tickets whose owner offers them to the waitlist. They stay valid until a party is found for the seats.
+-- owner: waitlist
+CREATE TABLE waitlist_return (
+    id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    show_id     bigint      NOT NULL,
+    number      bigint      NOT NULL,                    -- of the booking
+    seats       int[]       NOT NULL,
+    selling     int[]       NOT NULL DEFAULT '{}',       -- a party was found for these; they are refunded now
+    returned_at timestamptz NOT NULL DEFAULT now(),
+    state       text        NOT NULL DEFAULT 'open',
+    ended_at    timestamptz,
+    CONSTRAINT the_states_of_a_return CHECK (state IN ('open', 'sold', 'withdrawn', 'closed')),
+    CONSTRAINT an_ended_return_has_a_time CHECK ((state = 'open') = (ended_at IS NULL))
+);
+CREATE UNIQUE INDEX one_open_return_per_booking ON waitlist_return (show_id, number) WHERE ended_at IS NULL;
+CREATE INDEX returns_of_a_booking ON waitlist_return (show_id, number, id);

@@ -119,21 +119,16 @@ $$;
 
 CREATE FUNCTION adopt_places(p_show bigint, p_opening integer, p_accounts bigint[]) RETURNS void
     LANGUAGE sql
+    SET enable_seqscan TO 'off'
     AS $$
     UPDATE queue_place
        SET account_id = found.account_id
-      FROM (SELECT DISTINCT ON (person.account_id) person.account_id, place.number
-              FROM unnest(p_accounts) AS person (account_id)
-             CROSS JOIN LATERAL accounts_of_person(person.account_id) AS guest (account_id)
-              JOIN queue_place AS place
-                ON place.show_id = p_show AND place.opening = p_opening
-               AND place.account_id = guest.account_id AND place.rejoined = 0
-             WHERE guest.account_id <> person.account_id
-               AND place.state = 0
-               AND NOT EXISTS (SELECT FROM queue_place AS own
-                                WHERE own.show_id = p_show AND own.opening = p_opening
-                                  AND own.account_id = person.account_id AND own.rejoined = 0)
-          ORDER BY person.account_id, place.number) AS found
+      FROM (SELECT guest.account_id, min(place.number) AS number
+              FROM guests_of_accounts(p_accounts) AS guest
+             CROSS JOIN LATERAL current_place(p_show, p_opening, guest.guest_id) AS place
+             WHERE place.state = 0
+               AND NOT EXISTS (SELECT FROM current_place(p_show, p_opening, guest.account_id))
+          GROUP BY guest.account_id) AS found
      WHERE queue_place.show_id = p_show AND queue_place.opening = p_opening
        AND queue_place.number = found.number;
 $$;
@@ -932,24 +927,30 @@ CREATE FUNCTION count_owners_up(p_show bigint[], p_owner bigint[], p_number bigi
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count  int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
-    v_holds  int[] := ARRAY(SELECT (claim_id LIKE '%@%')::int FROM unnest(p_claim) AS claim_id);
-    v_guests bigint[] := ARRAY(SELECT owner_id FROM unnest(p_owner, p_guest) AS a (owner_id, is_guest)
-                                WHERE is_guest);
+    v_guests bigint[] := '{}';
     v_holds_max  int := coalesce((p_limits).guest_holds_max, 2147483647);
     v_lapses_max int := coalesce((p_limits).lapses_max, 2147483647);
     v_cool_since timestamptz := now() - coalesce((p_limits).cooldown_s, 0) * interval '1 s';
+    v_show   bigint[];  -- of the counters that were raised
+    v_owner  bigint[];
     v_over   int[];
+    v_count  int;
+    v_holds  int;
 BEGIN
+    IF true = ANY (p_guest) THEN
+        v_guests := ARRAY(SELECT owner_id FROM unnest(p_owner, p_guest) AS a (owner_id, is_guest)
+                           WHERE is_guest);
+    END IF;
     WITH counted AS (
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
-        SELECT show_id, owner_id, sum(seats)::int, max(seats_max), sum(holds)::int
-          FROM unnest(p_show, p_owner, p_number, v_count, p_max, v_holds)
-            AS a (show_id, owner_id, number, seats, seats_max, holds)
+        SELECT show_id, owner_id, sum(cardinality(seats::int[]))::int, max(seats_max),
+               count(*) FILTER (WHERE claim_id LIKE '%@%')::int
+          FROM unnest(p_show, p_owner, p_number, p_seats, p_max, p_claim)
+            AS a (show_id, owner_id, number, seats, seats_max, claim_id)
          WHERE number IS NOT NULL
       GROUP BY show_id, owner_id
-        HAVING sum(seats) <= max(seats_max)
-           AND (sum(holds) <= v_holds_max OR owner_id <> ALL (v_guests))
+        HAVING sum(cardinality(seats::int[])) <= max(seats_max)
+           AND (count(*) FILTER (WHERE claim_id LIKE '%@%') <= v_holds_max OR owner_id <> ALL (v_guests))
       ORDER BY show_id, owner_id
             ON CONFLICT (show_id, owner_id) DO UPDATE
            SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max,
@@ -959,16 +960,22 @@ BEGIN
            AND (owner_count.holds + excluded.holds <= v_holds_max OR excluded.owner_id <> ALL (v_guests))
      RETURNING show_id, owner_id
     )
+    SELECT array_agg(show_id), array_agg(owner_id) INTO v_show, v_owner FROM counted;
+    IF cardinality(v_show) = cardinality(array_remove(p_number, NULL)) THEN
+        RETURN;  -- a counter for each request: all fit
+    END IF;
     SELECT array_agg(ord ORDER BY show_id, owner_id, ord) INTO v_over
       FROM unnest(p_show, p_owner, p_number) WITH ORDINALITY AS a (show_id, owner_id, number, ord)
      WHERE number IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM counted
+       AND NOT EXISTS (SELECT FROM unnest(v_show, v_owner) AS counted (show_id, owner_id)
                         WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
 
     FOREACH place IN ARRAY coalesce(v_over, '{}') LOOP  -- together they do not fit: try one by one
+        v_count := cardinality(p_seats[place]::int[]);
+        v_holds := (p_claim[place] LIKE '%@%')::int;
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
-        SELECT p_show[place], p_owner[place], v_count[place], p_max[place], v_holds[place]
-         WHERE v_count[place] <= p_max[place]
+        SELECT p_show[place], p_owner[place], v_count, p_max[place], v_holds
+         WHERE v_count <= p_max[place]
             ON CONFLICT (show_id, owner_id) DO UPDATE
            SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max,
                holds = owner_count.holds + excluded.holds
@@ -977,7 +984,7 @@ BEGIN
            AND (owner_count.holds + excluded.holds <= v_holds_max OR excluded.owner_id <> ALL (v_guests));
         IF NOT FOUND THEN
             SELECT CASE WHEN lapses >= v_lapses_max AND lapsed_at > v_cool_since THEN 'cooling'
-                        WHEN holds + v_holds[place] > v_holds_max AND owner_id = ANY (v_guests)
+                        WHEN holds + v_holds > v_holds_max AND owner_id = ANY (v_guests)
                         THEN 'has_hold' ELSE 'limit' END
               INTO reason
               FROM owner_count WHERE show_id = p_show[place] AND owner_id = p_owner[place];
@@ -1068,6 +1075,18 @@ CREATE FUNCTION count_party_again(p_booking booking, p_seats integer) RETURNS vo
     SELECT p_booking.show_id, split_part(p_booking.claim_id, '@', 2), p_seats
      WHERE p_booking.claim_id LIKE '%@%'
         ON CONFLICT (show_id, party) DO UPDATE SET seats = party_count.seats + excluded.seats;
+$$;
+
+CREATE FUNCTION current_place(p_show bigint, p_opening integer, p_account bigint) RETURNS TABLE(number integer, state smallint, joined_s integer)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT place.number, place.state, place.joined_s
+      FROM queue_place AS place
+     WHERE place.account_id = p_account
+       AND place.rejoined = 0
+       AND place.show_id IS NOT DISTINCT FROM p_show
+       AND place.opening IS NOT DISTINCT FROM p_opening
+    OFFSET 0;
 $$;
 
 CREATE FUNCTION decline_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reason text[], p_code text[], p_step payment_step) RETURNS SETOF payment_detail
@@ -1556,6 +1575,12 @@ BEGIN
         'amount_minor', v_after.amount_minor, 'given_back', p_seats));
 END $$;
 
+CREATE FUNCTION guests_of_accounts(p_accounts bigint[]) RETURNS TABLE(account_id bigint, guest_id bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT guest_of, id FROM account WHERE guest_of = ANY (p_accounts);
+$$;
+
 CREATE FUNCTION has_facts(p_show bigint, p_number bigint) RETURNS boolean
     LANGUAGE sql STABLE
     AS $$
@@ -1616,12 +1641,14 @@ END $$;
 
 CREATE FUNCTION join_queues(p_show bigint[], p_account bigint[]) RETURNS TABLE(ord bigint, opening integer, number integer, is_new boolean)
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     v_show     bigint;
     v_queue    queue;
     v_accounts bigint[];
     v_new      bigint[];
+    v_ended    int[];
 BEGIN
     FOR v_show IN SELECT DISTINCT s FROM unnest(p_show) AS s ORDER BY s LOOP
         SELECT queue.* INTO v_queue
@@ -1636,19 +1663,22 @@ BEGIN
                  WHERE given.show_id = v_show
                  GROUP BY given.account_id) AS a;
         PERFORM adopt_places(v_show, v_queue.opening, v_accounts);
-        SELECT array_agg(a.account_id ORDER BY a.ord) INTO v_new
+        SELECT array_agg(a.account_id ORDER BY a.ord), array_agg(place.number) FILTER (WHERE place.state <> 0)
+          INTO v_new, v_ended
           FROM unnest(v_accounts) WITH ORDINALITY AS a (account_id, ord)
-         WHERE NOT EXISTS (SELECT FROM queue_place AS place
-                            WHERE place.show_id = v_show AND place.opening = v_queue.opening
-                              AND place.account_id = a.account_id AND place.rejoined = 0 AND place.state = 0);
-        IF v_new IS NOT NULL THEN
+          LEFT JOIN LATERAL current_place(v_show, v_queue.opening, a.account_id) AS place ON true
+         WHERE place.number IS NULL OR place.state <> 0;
+        IF v_ended IS NOT NULL THEN
             -- An ended place stays for its number, as an earlier one.
             UPDATE queue_place AS place
                SET rejoined = 1 + (SELECT max(earlier.rejoined) FROM queue_place AS earlier
-                                    WHERE earlier.show_id = v_show AND earlier.opening = v_queue.opening
-                                      AND earlier.account_id = place.account_id)
+                                    WHERE earlier.account_id = place.account_id
+                                      AND earlier.show_id IS NOT DISTINCT FROM v_show
+                                      AND earlier.opening IS NOT DISTINCT FROM v_queue.opening)
              WHERE place.show_id = v_show AND place.opening = v_queue.opening
-               AND place.account_id = ANY (v_new) AND place.rejoined = 0;
+               AND place.number = ANY (v_ended);
+        END IF;
+        IF v_new IS NOT NULL THEN
             INSERT INTO queue_place (show_id, opening, account_id, number, joined_s)
             SELECT v_show, v_queue.opening, a.account_id, v_queue.joined + a.ord - 1,
                    extract(epoch FROM clock_timestamp() - v_queue.opened_at)
@@ -1659,9 +1689,7 @@ BEGIN
         RETURN QUERY
         SELECT given.ord, v_queue.opening, place.number, place.number >= v_queue.joined
           FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
-          JOIN queue_place AS place
-            ON place.show_id = v_show AND place.opening = v_queue.opening
-           AND place.account_id = given.account_id AND place.rejoined = 0
+         CROSS JOIN LATERAL current_place(v_show, v_queue.opening, given.account_id) AS place
          WHERE given.show_id = v_show;
     END LOOP;
 END $$;
@@ -1957,7 +1985,7 @@ DECLARE
     v_epoch   bigint[];
     v_max     int[];
     -- the booking opened for each request; NULL: none
-    v_number  bigint[] := ARRAY(SELECT new_number() FROM generate_series(1, cardinality(p_show)));
+    v_number  bigint[] := ARRAY(SELECT new_number() FROM unnest(p_show));
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
     v_details jsonb;
@@ -4096,7 +4124,8 @@ CREATE VIEW notice_to_person AS
 CREATE VIEW offer_booking AS
  SELECT show_id,
     number,
-    state
+    state,
+    seats
    FROM booking
   WHERE (state <> 'blocked'::booking_state);
 
@@ -4685,7 +4714,7 @@ ALTER TABLE venue ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 CREATE TABLE waitlist (
     show_id bigint NOT NULL,
     joined bigint DEFAULT 0 NOT NULL,
-    is_live boolean DEFAULT true NOT NULL,
+    is_live boolean DEFAULT false NOT NULL,
     empty_at timestamp with time zone
 );
 
@@ -4732,6 +4761,28 @@ CREATE TABLE waitlist_offer (
     ended_at timestamp with time zone,
     CONSTRAINT an_ended_offer_has_a_time CHECK (((outcome IS NULL) = (ended_at IS NULL))),
     CONSTRAINT the_outcomes_of_an_offer CHECK ((outcome = ANY (ARRAY['taken'::text, 'declined'::text, 'lapsed'::text])))
+);
+
+CREATE TABLE waitlist_return (
+    id bigint NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    seats integer[] NOT NULL,
+    selling integer[] DEFAULT '{}'::integer[] NOT NULL,
+    returned_at timestamp with time zone DEFAULT now() NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT an_ended_return_has_a_time CHECK (((state = 'open'::text) = (ended_at IS NULL))),
+    CONSTRAINT the_states_of_a_return CHECK ((state = ANY (ARRAY['open'::text, 'sold'::text, 'withdrawn'::text, 'closed'::text])))
+);
+
+ALTER TABLE waitlist_return ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME waitlist_return_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE webhook_delivery (
@@ -4963,7 +5014,7 @@ ALTER TABLE ONLY waitlist_offer
     ADD CONSTRAINT one_offer_per_entry UNIQUE (show_id, entry);
 
 ALTER TABLE ONLY queue_place
-    ADD CONSTRAINT one_place_per_person UNIQUE (show_id, opening, account_id, rejoined);
+    ADD CONSTRAINT one_place_per_person UNIQUE (account_id, show_id, opening, rejoined);
 
 ALTER TABLE ONLY refund_proposal
     ADD CONSTRAINT one_proposal_per_reason UNIQUE (show_id, number, why);
@@ -5136,6 +5187,9 @@ ALTER TABLE ONLY waitlist_offer
 ALTER TABLE ONLY waitlist
     ADD CONSTRAINT waitlist_pkey PRIMARY KEY (show_id);
 
+ALTER TABLE ONLY waitlist_return
+    ADD CONSTRAINT waitlist_return_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY webhook_endpoint
     ADD CONSTRAINT webhook_endpoint_pkey PRIMARY KEY (id);
 
@@ -5272,6 +5326,8 @@ CREATE UNIQUE INDEX one_live_entry_per_account ON waitlist_entry USING btree (sh
 
 CREATE UNIQUE INDEX one_open_invitation_per_address ON invitation USING btree (organisation_id, email) WHERE (ended_at IS NULL);
 
+CREATE UNIQUE INDEX one_open_return_per_booking ON waitlist_return USING btree (show_id, number) WHERE (ended_at IS NULL);
+
 CREATE UNIQUE INDEX one_pass_per_code ON gate_pass USING btree (code_hash) WHERE (code_hash IS NOT NULL);
 
 CREATE UNIQUE INDEX one_payment_per_request ON payment USING btree (owner_id, show_id, request_id) WHERE (step <> ALL (ARRAY['declined'::payment_step, 'called_off'::payment_step, 'expired'::payment_step]));
@@ -5327,6 +5383,8 @@ CREATE INDEX refunds_by_time ON refund USING btree (requested_at, show_id, numbe
 CREATE INDEX refunds_due ON refund USING btree (due_at) WHERE (state = 'requested'::refund_state);
 
 CREATE INDEX refunds_of_an_organiser ON refund USING btree (organiser_id, requested_at, show_id, number, attempt, id);
+
+CREATE INDEX returns_of_a_booking ON waitlist_return USING btree (show_id, number, id);
 
 CREATE INDEX sales_archived ON sale USING btree (archived_at) WHERE (archived_at IS NOT NULL);
 

@@ -19,9 +19,10 @@ from holdfast.refunds.refund import (
     RefundScope,
     RefundState,
     build_refund_page,
+    owner_reason,
     parse_refund_id,
 )
-from holdfast.refunds.service import build_refusal
+from holdfast.refunds.service import RefundService, build_refusal
 from holdfast.refunds.store import LATEST as LATEST_REFUND
 
 __all__ = [
@@ -40,10 +41,12 @@ __all__ = [
     "RefundQuote",
     "RefundRequest",
     "RefundScope",
+    "RefundService",
     "RefundState",
     "SeatsNotYours",
     "build_proposal_page",
     "build_refund_page",
     "build_refusal",
+    "owner_reason",
     "parse_refund_id",
 ]

@@ -50,6 +50,8 @@ NOTICE_KINDS = {
     "returned": "good",
     "merged": "good",
     "swapped": "good",
+    "sell_back": "good",
+    "sell_back_ended": "good",
     "amount_changed": "warn",
     "still_calling_off": "warn",
 }

@@ -158,6 +158,7 @@ class BookingView:
     payment_history: Sequence[PaymentEvent] = ()
     tickets: Sequence[ShownTicket] = ()
     other_holds: Sequence[OtherHold] = ()
+    sell_back: str = ""  # open, sold, withdrawn, closed: of the last time
     is_offer: bool = False  # of the waitlist: declined instead of released, and not extended
 
     @property
@@ -231,6 +232,11 @@ class BookingView:
     def decline_code(self) -> str | None:
         code = self.payment.code if self.payment else None
         return code if code in TRANSLATED_DECLINES else None
+
+    @property
+    def is_selling_back(self) -> bool:
+        """Whether its tickets are offered to the waitlist; until one is sold they are valid."""
+        return self.sell_back == "open"
 
     @property
     def is_over(self) -> bool:

@@ -69,6 +69,7 @@ async def load_booking_view(
         payment_history=await _payment_history(app, booking) if payment is not None else (),
         tickets=await _tickets(app, transfer_sender(session, booking), booking) if has_tickets else (),
         other_holds=await _other_holds(app, session, booking, show) if is_held else (),
+        sell_back=await app.waitlists.return_state(booking, show),
         is_offer=booking.is_offer,
     )
 

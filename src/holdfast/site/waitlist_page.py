@@ -12,7 +12,7 @@ from starlette.responses import Response
 from holdfast.accounts import Session
 from holdfast.bookings import Booking
 from holdfast.errors import Invalid, Refusal
-from holdfast.site.booking_page import handle_form
+from holdfast.site.booking_page import booking_path, handle_form
 from holdfast.site.cookies import get_session
 from holdfast.site.errors import SignInFirst
 from holdfast.site.pages import EmptyForm, get_localiser, read_form, redirect, render_page, require_session
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 routes = RouteTable(tag="site", bare=True)
 PATH = "/shows/{show:int}/waitlist"
-REFRESH_S = 20
+REFRESH_S = 10
 NO_OWNER = 0  # owner of no entry: a visitor who is not signed in
 
 
@@ -92,6 +92,31 @@ async def post_decline(request: Request) -> Response:
     async def act(_: Session, booking: Booking) -> str:
         await get_app(request).waitlists.decline(booking)
         return f"/shows/{booking.show_id}/waitlist"
+
+    return await handle_form(request, act)
+
+
+@routes.post("/bookings/{booking}/sell-back")
+async def post_sell_back(request: Request) -> Response:
+    """Offers all tickets of a booking to the waitlist at the price that was paid."""
+    await read_form(request, EmptyForm)
+
+    async def act(_: Session, booking: Booking) -> str:
+        app = get_app(request)
+        await app.waitlists.returns.put(booking, None, await app.catalogue.show_on_sale(booking.show_id))
+        return booking_path(booking, "sell_back")
+
+    return await handle_form(request, act)
+
+
+@routes.post("/bookings/{booking}/keep")
+async def post_keep(request: Request) -> Response:
+    """Keeps tickets that are offered to the waitlist and not sold yet."""
+    await read_form(request, EmptyForm)
+
+    async def act(_: Session, booking: Booking) -> str:
+        await get_app(request).waitlists.returns.withdraw(booking)
+        return booking_path(booking, "sell_back_ended")
 
     return await handle_form(request, act)
 

@@ -1,6 +1,9 @@
 -- waitingroom/functions.sql: joining, leaving and redeeming, each in one round trip.
 -- needs: accounts, catalogue
 --
+-- A room that has just opened has no statistics, and a plan made then could read the whole queue for each
+-- batch: seqscans are off, and the place of a person is found by `current_place`, a look-up by its key.
+--
 -- Lock order: the row of the queue, then places, then turns. Joins of a show and the admission wait for each
 -- other at the queue's row; redeeming and leaving change rows of one person and never wait for it.
 
@@ -18,37 +21,46 @@ SELECT room.show_id, room.opens_at, coalesce(room.draw_at, show_detail.opens_at)
   JOIN queue ON queue.show_id = room.show_id AND queue.opening = room.opening
   JOIN show_detail ON show_detail.show_id = room.show_id;
 
+-- The place of a person in a queue, live or ended; for joins with a batch. OFFSET 0: once for each person. IS
+-- NOT DISTINCT FROM: no index does that, so the planner cannot take the key of numbers, by show, instead.
+CREATE OR REPLACE FUNCTION current_place(p_show bigint, p_opening int, p_account bigint)
+RETURNS TABLE (number int, state smallint, joined_s int) LANGUAGE sql STABLE AS $$
+    SELECT place.number, place.state, place.joined_s
+      FROM queue_place AS place
+     WHERE place.account_id = p_account
+       AND place.rejoined = 0
+       AND place.show_id IS NOT DISTINCT FROM p_show
+       AND place.opening IS NOT DISTINCT FROM p_opening
+    OFFSET 0;
+$$;
+
 -- Places of guests become places of the accounts that they have logged in to, unless the account has one. Of
--- several guests, the one who joined first. The caller has locked the queue, or asks for one account.
+-- several guests, the one who joined first. The caller has locked the queue, or names one account.
 CREATE OR REPLACE FUNCTION adopt_places(p_show bigint, p_opening int, p_accounts bigint[]) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE sql SET enable_seqscan = off AS $$
     UPDATE queue_place
        SET account_id = found.account_id
-      FROM (SELECT DISTINCT ON (person.account_id) person.account_id, place.number
-              FROM unnest(p_accounts) AS person (account_id)
-             CROSS JOIN LATERAL accounts_of_person(person.account_id) AS guest (account_id)
-              JOIN queue_place AS place
-                ON place.show_id = p_show AND place.opening = p_opening
-               AND place.account_id = guest.account_id AND place.rejoined = 0
-             WHERE guest.account_id <> person.account_id
-               AND place.state = 0
-               AND NOT EXISTS (SELECT FROM queue_place AS own
-                                WHERE own.show_id = p_show AND own.opening = p_opening
-                                  AND own.account_id = person.account_id AND own.rejoined = 0)
-          ORDER BY person.account_id, place.number) AS found
+      FROM (SELECT guest.account_id, min(place.number) AS number
+              FROM guests_of_accounts(p_accounts) AS guest
+             CROSS JOIN LATERAL current_place(p_show, p_opening, guest.guest_id) AS place
+             WHERE place.state = 0
+               AND NOT EXISTS (SELECT FROM current_place(p_show, p_opening, guest.account_id))
+          GROUP BY guest.account_id) AS found
      WHERE queue_place.show_id = p_show AND queue_place.opening = p_opening
        AND queue_place.number = found.number;
 $$;
 
--- Joins many people, each at the end of the queue of a show; who has a live place already keeps it. A row for
--- each of them, in any order; `number` is NULL if the room takes no one in its present state.
+-- Joins many people, each at the end of the queue of a show; a person with a live place stays there. A row
+-- for each of them, in any order; none if the room takes no one in its present state.
 CREATE OR REPLACE FUNCTION join_queues(p_show bigint[], p_account bigint[])
-RETURNS TABLE (ord bigint, opening int, number int, is_new boolean) LANGUAGE plpgsql AS $$
+RETURNS TABLE (ord bigint, opening int, number int, is_new boolean)
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
     v_show     bigint;
     v_queue    queue;
     v_accounts bigint[];
     v_new      bigint[];
+    v_ended    int[];
 BEGIN
     FOR v_show IN SELECT DISTINCT s FROM unnest(p_show) AS s ORDER BY s LOOP
         SELECT queue.* INTO v_queue
@@ -63,19 +75,22 @@ BEGIN
                  WHERE given.show_id = v_show
                  GROUP BY given.account_id) AS a;
         PERFORM adopt_places(v_show, v_queue.opening, v_accounts);
-        SELECT array_agg(a.account_id ORDER BY a.ord) INTO v_new
+        SELECT array_agg(a.account_id ORDER BY a.ord), array_agg(place.number) FILTER (WHERE place.state <> 0)
+          INTO v_new, v_ended
           FROM unnest(v_accounts) WITH ORDINALITY AS a (account_id, ord)
-         WHERE NOT EXISTS (SELECT FROM queue_place AS place
-                            WHERE place.show_id = v_show AND place.opening = v_queue.opening
-                              AND place.account_id = a.account_id AND place.rejoined = 0 AND place.state = 0);
-        IF v_new IS NOT NULL THEN
+          LEFT JOIN LATERAL current_place(v_show, v_queue.opening, a.account_id) AS place ON true
+         WHERE place.number IS NULL OR place.state <> 0;
+        IF v_ended IS NOT NULL THEN
             -- An ended place stays for its number, as an earlier one.
             UPDATE queue_place AS place
                SET rejoined = 1 + (SELECT max(earlier.rejoined) FROM queue_place AS earlier
-                                    WHERE earlier.show_id = v_show AND earlier.opening = v_queue.opening
-                                      AND earlier.account_id = place.account_id)
+                                    WHERE earlier.account_id = place.account_id
+                                      AND earlier.show_id IS NOT DISTINCT FROM v_show
+                                      AND earlier.opening IS NOT DISTINCT FROM v_queue.opening)
              WHERE place.show_id = v_show AND place.opening = v_queue.opening
-               AND place.account_id = ANY (v_new) AND place.rejoined = 0;
+               AND place.number = ANY (v_ended);
+        END IF;
+        IF v_new IS NOT NULL THEN
             INSERT INTO queue_place (show_id, opening, account_id, number, joined_s)
             SELECT v_show, v_queue.opening, a.account_id, v_queue.joined + a.ord - 1,
                    extract(epoch FROM clock_timestamp() - v_queue.opened_at)
@@ -86,9 +101,7 @@ BEGIN
         RETURN QUERY
         SELECT given.ord, v_queue.opening, place.number, place.number >= v_queue.joined
           FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
-          JOIN queue_place AS place
-            ON place.show_id = v_show AND place.opening = v_queue.opening
-           AND place.account_id = given.account_id AND place.rejoined = 0
+         CROSS JOIN LATERAL current_place(v_show, v_queue.opening, given.account_id) AS place
          WHERE given.show_id = v_show;
     END LOOP;
 END $$;

@@ -44,15 +44,10 @@ SELECT * FROM join_queues($1, $2);
 -- The person's current place with their last turn. No row: none.
 SELECT place.number, place.state, place.joined_s, turn.call, turn.state AS turn_state, turn.ends_at,
        turn.redeemed_at, turn.recall_at
-  FROM queue_place AS place
+  FROM current_place($1, $2, $3) AS place
   LEFT JOIN LATERAL (SELECT * FROM queue_turn AS called
-                      WHERE called.show_id = place.show_id AND called.opening = place.opening
-                        AND called.number = place.number
-                   ORDER BY called.call DESC LIMIT 1) AS turn ON true
- WHERE place.show_id = $1
-   AND place.opening = $2
-   AND place.account_id = $3
-   AND place.rejoined = 0;
+                      WHERE called.show_id = $1 AND called.opening = $2 AND called.number = place.number
+                   ORDER BY called.call DESC LIMIT 1) AS turn ON true;
 
 -- name: adopt_place
 SELECT adopt_places($1, $2, ARRAY[$3::bigint]);

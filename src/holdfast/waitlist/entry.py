@@ -97,7 +97,7 @@ class NewEntry(Struct, frozen=True, kw_only=True):
         )
 
 
-class Joined(Struct, frozen=True):
+class JoinOutcome(Struct, frozen=True):
     entry: WaitlistEntry
     is_new: bool = False  # false: the same wish again
     is_first: bool = False  # the show had no waitlist before

@@ -15,6 +15,18 @@ class AlreadyWaiting(Refusal):
     code, status, title = "already_waiting", 409, "Already on the waitlist"
 
 
+class NoSuchReturn(Refusal):
+    """These tickets are not offered to the waitlist, or not any more."""
+
+    code, status, title = "no_such_return", 404, "No such return"
+
+
+class ReturnSold(Refusal):
+    """A party was found for the seats: the price goes back to you, and the tickets are not yours any more."""
+
+    code, status, title = "return_sold", 409, "The tickets are sold"
+
+
 class NotWaiting(Refusal):
     """You are not on the waitlist of this show. Your entry may have ended: after an offer, or in time."""
 

@@ -38,6 +38,7 @@ from holdfast.holds import HoldService
 from holdfast.outbox import WaitlistEnded, WaitlistOffered, add_fact
 from holdfast.waitlist.entry import WaitlistEntry
 from holdfast.waitlist.matching import Matcher
+from holdfast.waitlist.returns import Returns, begin_sale, close_returns, live_returns
 from holdfast.waitlist.store import parse_entry
 
 Q = Queries("holdfast.waitlist")
@@ -50,19 +51,31 @@ FIRST = (-1, 0)
 NOTE = "from the waitlist"
 
 
+SoldBack = tuple[int, tuple[int, ...]]  # the number of a booking, and seats of it
+
+
 class StepOutcome(Struct, frozen=True):
     offers: tuple[Booking, ...] = ()
     ended: int = 0
     public_seats: tuple[int, ...] = ()
+    sold_back: tuple[SoldBack, ...] = ()
 
     @property
     def changes(self) -> int:
-        return len(self.offers) + self.ended + len(self.public_seats)
+        return len(self.offers) + self.ended + len(self.public_seats) + len(self.sold_back)
 
 
 class OfferSteps:
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, holds: HoldService, config: Config) -> None:
+    def __init__(
+        self,
+        postgres: Postgres,
+        catalogue: Catalogue,
+        holds: HoldService,
+        returns: Returns,
+        config: Config,
+    ) -> None:
         self._postgres = postgres
+        self._returns = returns
         self._catalogue = catalogue
         self._holds = holds
         self._config = config
@@ -83,6 +96,8 @@ class OfferSteps:
                 continue
             if outcome is not None:
                 await self._update_map(show_id, outcome)
+                for number, seats in outcome.sold_back:
+                    await self._returns.sell(show_id, number, seats)
                 return outcome.changes
         return 0  # the show keeps changing: the job comes back
 
@@ -95,6 +110,25 @@ class OfferSteps:
         sale = await share_waitlist_sale(tx, show_id)
         if sale is None or sale.revision != show.revision:
             return None
+        ended = await self._end(tx, show_id, sale)
+        reserved = await reserved_seats(tx, show_id)
+        matcher = Matcher(show.layout, show.prices, reserved)
+        offers = await self._make_offers(tx, show, matcher) if reserved and sale.is_open else []
+        is_waited_for = bool(await tx.fetchval(Q.is_waited_for, show_id))
+        public: set[int] = set()
+        sold_back: list[SoldBack] = []
+        if len(offers) < OFFERS_AT_ONCE_MAX:  # otherwise some parties have not been looked at
+            left = reserved.keys() & matcher.reserved
+            keep_s = self._config.waitlist_keep_s
+            public = {seat for seat in left if not is_waited_for or reserved[seat] >= keep_s}
+            if is_waited_for and sale.is_open:
+                sold_back = await self._sell_back(tx, show, left - public)
+        await unreserve_seats(tx, show_id, sorted(public))
+        await self._mark(tx, show_id, sale, is_waited_for, is_idle=locked["is_idle"])
+        return StepOutcome(tuple(offers), ended, tuple(sorted(public)), tuple(sold_back))
+
+    async def _end(self, tx: Transaction, show_id: int, sale: WaitlistSale) -> int:
+        """End offers whose booking has ended, and waits whose time is over; how many."""
         ended = [*await tx.fetch(Q.end_offers, show_id), *await tx.fetch(Q.end_waits, show_id, sale.is_over)]
         for row in ended:
             fact = WaitlistEnded(
@@ -104,20 +138,9 @@ class OfferSteps:
                 seats=tuple(row["seats"] or ()),
             )
             await add_fact(tx, show_id, fact, row["number"])
-        reserved = await reserved_seats(tx, show_id)
-        matcher = Matcher(show.layout, show.prices, reserved)
-        offers = await self._make_offers(tx, show, matcher) if reserved and sale.is_open else []
-        left = reserved.keys() - {seat for offer in offers for seat in offer.seats}
-        is_waited_for = bool(await tx.fetchval(Q.is_waited_for, show_id))
-        if len(offers) < OFFERS_AT_ONCE_MAX:  # otherwise some parties have not been looked at
-            left = {
-                seat for seat in left if not is_waited_for or reserved[seat] >= self._config.waitlist_keep_s
-            }
-        else:
-            left = set()
-        await unreserve_seats(tx, show_id, sorted(left))
-        await self._mark(tx, show_id, sale, is_waited_for, is_idle=locked["is_idle"])
-        return StepOutcome(tuple(offers), len(ended), tuple(sorted(left)))
+        if sale.is_over:
+            await close_returns(tx, show_id)
+        return len(ended)
 
     async def _make_offers(self, tx: Transaction, show: ShowOnSale, matcher: Matcher) -> list[Booking]:
         offers: list[Booking] = []
@@ -163,6 +186,38 @@ class OfferSteps:
         )
         await add_fact(tx, show.show_id, fact, booking.number)
         return booking
+
+    async def _sell_back(self, tx: Transaction, show: ShowOnSale, reserved: set[int]) -> list[SoldBack]:
+        """Returned seats that make up a group for the first party that they fit, with reserved ones.
+
+        The seats are refunded after the commit, and offered by the next step: in the order of the list.
+        """
+        live = await live_returns(tx, show.show_id)
+        for back in live:
+            if not back.seats:
+                await close_returns(tx, show.show_id, back.number)
+        under_way = [(back.number, back.selling) for back in live if back.selling and back.seats]
+        returned = {seat: back.number for back in live if not back.selling for seat in back.seats}
+        if under_way or not returned:
+            return under_way
+        matcher = Matcher(show.layout, show.prices, reserved | returned.keys())
+        seats = await self._first_fit(tx, show, matcher)
+        by_booking: dict[int, tuple[int, ...]] = {}
+        for seat in seats:
+            if seat in returned:
+                by_booking[returned[seat]] = (*by_booking.get(returned[seat], ()), seat)
+        for number, some in by_booking.items():
+            await begin_sale(tx, show.show_id, number, some)
+        return list(by_booking.items())
+
+    async def _first_fit(self, tx: Transaction, show: ShowOnSale, matcher: Matcher) -> tuple[int, ...]:
+        after = FIRST
+        while rows := await tx.fetch(Q.waiting, show.show_id, *after, PARTIES_AT_ONCE):
+            for row in rows:
+                if seats := matcher.find_seats(parse_entry(row).to_wish(show.layout)):
+                    return seats
+            after = (rows[-1]["rank"], rows[-1]["number"])
+        return ()
 
     async def _mark(
         self, tx: Transaction, show_id: int, sale: WaitlistSale, is_waited_for: bool, *, is_idle: bool

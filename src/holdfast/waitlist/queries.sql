@@ -122,12 +122,14 @@ UPDATE waitlist SET is_live = false WHERE show_id = $1;
                        JOIN offer_booking AS booking USING (show_id, number)
                       WHERE offer.show_id = waitlist.show_id AND offer.outcome IS NULL
                         AND booking.state NOT IN ('held', 'paying'))
+          OR EXISTS (SELECT FROM waitlist_return AS back
+                      WHERE back.show_id = waitlist.show_id AND back.ended_at IS NULL)
           OR waitlist.empty_at < now() - $3 * interval '1 s'
           OR waitlist.empty_at IS NULL
              AND NOT EXISTS (SELECT FROM waitlist_entry AS entry
                               WHERE entry.show_id = waitlist.show_id AND entry.state = 'waiting'))
    UNION
-  SELECT show_id FROM seat_for_waitlist WHERE show_id > $1
+  SELECT show_id FROM seat_for_waitlist JOIN sale_for_waitlist USING (show_id) WHERE show_id > $1
 ORDER BY show_id
    LIMIT $2;
 

@@ -3,7 +3,7 @@
 from holdfast.config import Config
 from holdfast.engines.retention import RetentionRule, rows_of_archived_shows
 
-TABLES = ("waitlist_offer", "waitlist_entry", "waitlist")
+TABLES = ("waitlist_offer", "waitlist_return", "waitlist_entry", "waitlist")
 
 
 def rules(config: Config) -> list[RetentionRule]:

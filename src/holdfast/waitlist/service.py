@@ -4,12 +4,13 @@ from datetime import UTC, datetime
 
 import structlog
 
-from holdfast.bookings import Booking, NoSuchBooking
+from holdfast.bookings import Booking, BookingState, NoSuchBooking
 from holdfast.catalogue import Catalogue, ShowOnSale
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
 from holdfast.holds import HoldService, NotOnSale
+from holdfast.refunds import RefundService
 from holdfast.seatmap import SeatMap
 from holdfast.waitlist.entry import (
     EntryState,
@@ -21,9 +22,10 @@ from holdfast.waitlist.entry import (
     parse_join,
     seat_labels,
 )
-from holdfast.waitlist.errors import NotWaiting, SeatsAvailable
+from holdfast.waitlist.errors import NoSuchReturn, NotWaiting, SeatsAvailable
 from holdfast.waitlist.matching import Matcher, Wish
 from holdfast.waitlist.offers import OfferSteps
+from holdfast.waitlist.returns import Returns
 from holdfast.waitlist.store import WaitlistStore
 
 log = structlog.get_logger(__name__)
@@ -31,10 +33,17 @@ log = structlog.get_logger(__name__)
 
 class Waitlists:
     def __init__(
-        self, postgres: Postgres, catalogue: Catalogue, seatmap: SeatMap, holds: HoldService, config: Config
+        self,
+        postgres: Postgres,
+        catalogue: Catalogue,
+        seatmap: SeatMap,
+        refunds: RefundService,
+        holds: HoldService,
+        config: Config,
     ) -> None:
         self.store = WaitlistStore(postgres, holds.bookings)
-        self.steps = OfferSteps(postgres, catalogue, holds, config)
+        self.returns = Returns(postgres, holds.bookings, refunds)
+        self.steps = OfferSteps(postgres, catalogue, holds, self.returns, config)
         self._catalogue = catalogue
         self._seatmap = seatmap
         self._holds = holds
@@ -87,6 +96,15 @@ class Waitlists:
         await self._holds.cancel(booking)
         await self.steps.run(booking.show_id)
         return await self.page(booking.show_id, booking.owner_id)
+
+    async def return_state(self, booking: Booking, show: ShowOnSale) -> str:
+        """Of the last offer of a booking's tickets to the waitlist; empty: there was none."""
+        if booking.state is not BookingState.CONFIRMED:
+            return ""
+        try:
+            return (await self.returns.page(booking, show)).state
+        except NoSuchReturn:
+            return ""
 
     async def parties(self, show: ShowOnSale, query: PartiesQuery) -> PartyList:
         return await self.store.parties(show, query)

@@ -15,7 +15,7 @@ from holdfast.waitlist.entry import (
     Ahead,
     EntryPage,
     EntryState,
-    Joined,
+    JoinOutcome,
     NewEntry,
     OfferPage,
     PartiesQuery,
@@ -36,7 +36,7 @@ class WaitlistStore:
         self._postgres = postgres
         self._bookings = bookings
 
-    async def add(self, new: NewEntry) -> Joined:
+    async def add(self, new: NewEntry) -> JoinOutcome:
         """The same wish again gives the same entry; another one raises AlreadyWaiting."""
         async with self._postgres.transaction() as tx:
             await tx.execute(Q.add_waitlist, new.show_id)
@@ -45,7 +45,7 @@ class WaitlistStore:
                 entry = parse_entry(row)
                 if not new.is_wish_of(entry):
                     raise AlreadyWaiting()
-                return Joined(entry)
+                return JoinOutcome(entry)
             wish = (new.seats, list(new.categories), new.price_minor_max, new.together)
             row = await tx.fetchrow(
                 Q.add_entry, new.show_id, new.owner_id, *wish, new.until, new.queue_position
@@ -54,7 +54,7 @@ class WaitlistStore:
             is_first = await set_waitlist(tx, new.show_id, True)
             joined = WaitlistJoined(owner_id=new.owner_id, entry=entry.number, seats=new.seats)
             await add_fact(tx, new.show_id, joined)
-        return Joined(entry, is_new=True, is_first=is_first)
+        return JoinOutcome(entry, is_new=True, is_first=is_first)
 
     async def live_entry(self, show_id: int, owner_id: int) -> WaitlistEntry | None:
         row = await self._postgres.fetchrow(Q.live_entry, show_id, owner_id)
