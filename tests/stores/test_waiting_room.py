@@ -239,8 +239,8 @@ class TestRetention:
             await room.draw()
             await room.admit()
         await app.postgres.execute(
-            "UPDATE show SET starts_at = now() - interval '41 days', ends_at = now() - interval '40 days'"
-            " WHERE id = $1",
+            "UPDATE show SET opens_at = now() - interval '60 days', closes_at = now() - interval '50 days',"
+            " starts_at = now() - interval '41 days', ends_at = now() - interval '40 days' WHERE id = $1",
             past.show_id,
         )
 
