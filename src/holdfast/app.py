@@ -59,7 +59,7 @@ from holdfast.payments import (
 from holdfast.privacy import Erasure, PersonalData
 from holdfast.refunds.service import RefundService
 from holdfast.refunds.store import RefundStore
-from holdfast.replay import FLUSH_PAUSE_S, DemandWriter, Replays
+from holdfast.replay import FLUSH_PAUSE_S, DemandWriter, QueueReader, Replays
 from holdfast.reports import ReportStore
 from holdfast.search import SearchIndex, SearchSource, SearchStore
 from holdfast.seatmap import SeatMap
@@ -253,7 +253,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         notifications=notifications,
         webhooks_out=OutgoingWebhooks(postgres, catalogue, config),
         reports=ReportStore(postgres, catalogue),
-        replays=Replays(postgres, catalogue),
+        replays=Replays(postgres, catalogue, QueueReader(postgres).load),
         demand=DemandWriter(postgres, holds.wanted),
         audit_log=AuditLog(postgres),
         attendees=AttendeeStore(postgres, catalogue),

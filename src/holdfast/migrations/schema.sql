@@ -4301,6 +4301,15 @@ CREATE TABLE queue_log (
     seats_left integer DEFAULT 0 NOT NULL
 );
 
+CREATE VIEW queue_history AS
+ SELECT show_id,
+    opening,
+    id,
+    at,
+    (joined - serving) AS waiting,
+    inside
+   FROM queue_log;
+
 ALTER TABLE queue_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME queue_log_id_seq
     START WITH 1
@@ -4338,6 +4347,14 @@ CREATE TABLE queue_turn (
     CONSTRAINT inside_until_freed CHECK (((freed_at IS NULL) = (state = ANY (ARRAY['called'::text, 'inside'::text, 'ending'::text])))),
     CONSTRAINT known_turn_states CHECK ((state = ANY (ARRAY['called'::text, 'inside'::text, 'ending'::text, 'missed'::text, 'over'::text])))
 );
+
+CREATE VIEW queue_wait AS
+ SELECT turn.show_id,
+    ((EXTRACT(epoch FROM (turn.called_at - queue.opened_at)))::integer - place.joined_s) AS waited_s
+   FROM ((queue_turn turn
+     JOIN queue USING (show_id, opening))
+     JOIN queue_place place USING (show_id, opening, number))
+  WHERE (turn.call = 1);
 
 CREATE TABLE reconciliation_run (
     gateway text NOT NULL,
