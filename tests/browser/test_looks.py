@@ -69,7 +69,6 @@ async def test_axe_finds_nothing_on_any_page_by_day_and_by_night(
         await axe(page)
         await page.emulate_media(color_scheme="dark")
         await axe(page)
-    await house.app.legal.publish(HOUSE, LegalKind.TERMS, LegalBody({}))  # others need not agree to them
 
 
 # The width of the hint in the field that searches, and how much of it is seen.
