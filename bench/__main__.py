@@ -20,6 +20,7 @@ from bench.cpu import read_machine
 from bench.errors import BenchError, MissingProgramError, find_program
 from bench.facts import measure_facts
 from bench.figure import Figure
+from bench.footprint import measure_footprint
 from bench.growth import measure_growth
 from bench.http_holds import measure_web
 from bench.isolation import measure_isolation
@@ -57,6 +58,7 @@ PARTS = {
     "growth": Part(measure_growth),
     "purchases": Part(measure_purchases),
     "facts": Part(measure_facts),
+    "footprint": Part(measure_footprint),
     "search": Part(measure_search),
     "viewers": Part(measure_viewers),
     "maps": Part(measure_maps, ("chromium",)),

@@ -96,7 +96,9 @@ async def main() -> None:
 @asynccontextmanager
 async def start_demo() -> AsyncIterator[Demo]:
     variables = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    variables |= {"HOLDFAST_REQUESTS_PER_SECOND_MAX": "0", "HOLDFAST_LOGINS_PER_MINUTE_MAX": "0"}
+    # All guests come from one address.
+    unlimited = ("REQUESTS_PER_SECOND_MAX", "LOGINS_PER_MINUTE_MAX", "RANGE_SEATS_MAX")
+    variables |= {f"HOLDFAST_{name}": "0" for name in unlimited}
     with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as folder:
         words = ("demo", "--port", "0", "--json", "--workers", "1", "--data", f"{folder}/data")
         process = await asyncio.create_subprocess_exec(

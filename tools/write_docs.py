@@ -7,6 +7,7 @@ bookings/booking.py  ─► docs/flows/booking.md
 payments/saga.py     ─► docs/flows/payment.md
 outbox/fact.py       ─► docs/facts.md
 routes of subjects   ─► docs/api.md
+holdfast capacity    ─► docs/capacity.md and its pictures (a test in tests/rules compares it)
 a migrated database  ─► migrations/schema.sql (needs an engine: a test in tests/stores compares it)
 """
 
@@ -31,6 +32,7 @@ from holdfast.payments import saga
 from holdfast.routes import ROUTES
 from holdfast.web import problems
 from holdfast.web.audiences import DOCUMENTS
+from tools import capacity_page
 from tools.dump_schema import schema_of_new_database
 
 ROOT = Path(__file__).parents[1]
@@ -273,7 +275,7 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             print(f"wrote {path.relative_to(ROOT)}")
-    return 0
+    return capacity_page.main()
 
 
 if __name__ == "__main__":

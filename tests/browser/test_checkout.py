@@ -129,6 +129,8 @@ async def test_the_clock_is_the_servers_and_speaks_at_two_minutes_and_at_half_a_
     await holds(page, await house.a_show(seats=10, hold_ttl_s=180), "A-1")
     left = page.locator("#left")
     await expect(left).to_have_text(re.compile("^(3:00|2:5[0-9])$"))
+    size = "(element) => parseFloat(getComputedStyle(element).fontSize)"
+    assert await left.evaluate(size) > await page.locator(".until-clock").evaluate(size)
     announced = await page.evaluate_handle(
         """() => {
             const announced = [], spoken = document.getElementById("announce");

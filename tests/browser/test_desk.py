@@ -50,7 +50,7 @@ async def test_a_clerk_finds_a_booking_by_its_reference_and_refunds_one_ticket(
     await page.get_by_role("button", name="Refund chosen tickets").click()
     await axe(page)
     await page.get_by_role("button", name="Refund 1 ticket: ₹500").click()
-    await expect(page.get_by_role("status")).to_have_text("Refunded. The money has gone back.")
+    await expect(page.get_by_role("status")).to_have_text("Refunded. The buyer has the money back.")
     await expect(page.locator(".timeline")).to_contain_text("Refund at the desk")
     after = await house.app.bookings.booking(booking.show_id, booking.number)
     assert after is not None
@@ -65,7 +65,7 @@ async def test_a_cancelled_show_refunds_200_bookings_with_progress_and_without_s
         await bought(house.app, show_id, seat)
     await sits_down(house, plain, desk.organisation_id)
     await plain.goto(f"{desk.path}/shows/{show_id}/cancel")
-    await expect(plain.get_by_text("200 bookings are refunded in full")).to_be_visible()
+    await expect(plain.get_by_text("200 bookings will be refunded in full")).to_be_visible()
 
     await plain.get_by_label("Type the title to confirm").fill("the paper boats")
     await plain.get_by_role("button", name="Cancel the show and refund all").click()
@@ -73,7 +73,7 @@ async def test_a_cancelled_show_refunds_200_bookings_with_progress_and_without_s
     await expect(plain.get_by_role("heading", level=1)).to_have_text("The show is cancelled")
     await expect(plain.get_by_text("of 200 bookings refunded")).to_be_visible()
     await expect(plain.get_by_text("200 of 200 bookings refunded")).to_be_visible(timeout=60_000)
-    await expect(plain.get_by_text("All refunds are made.")).to_be_visible()
+    await expect(plain.get_by_text("All refunds are done.")).to_be_visible()
 
     async def are_equal() -> bool:
         figures = await house.app.reports.of_show(show_id, None)
@@ -97,7 +97,7 @@ async def test_the_progress_of_a_cancelled_show_is_followed_without_a_new_page(
 
     await expect(page.get_by_role("heading", level=1)).to_have_text("The show is cancelled")
     await axe(page)
-    await expect(page.get_by_text("All refunds are made.")).to_be_visible()
+    await expect(page.get_by_text("All refunds are done.")).to_be_visible()
     await expect(page.get_by_text("3 of 3 bookings refunded")).to_be_visible()
 
 
@@ -170,7 +170,7 @@ async def test_a_code_of_a_pass_is_made_by_keyboard_and_shown_once(
     await page.keyboard.type("North")
     await page.keyboard.press("Enter")
 
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Code of the pass")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Pass code")
     code = await page.locator(".secret").inner_text()
     assert len(code) == 32
     await page.get_by_role("link", name="Done").click()

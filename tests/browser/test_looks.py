@@ -9,10 +9,12 @@ from playwright.async_api import Page, expect
 from holdfast.accounts import MailToken, Purpose
 from holdfast.legal import HOUSE, LegalKind
 from holdfast.legal.text import LegalBody
+from holdfast.web.caller import Role
 from tests.browser.conftest import Newcomer
 from tests.support.box_office import Office
 from tests.support.browser_checkout import has_bought, holds
 from tests.support.browser_seats import opened, tap
+from tests.support.shows import fans
 from tests.support.site_paths import GATEWAY_RETURN_PATH, NON_PAGE_PATHS, PROVIDER_PATHS, served_paths
 
 AxeLook = Callable[[Page], Awaitable[None]]
@@ -67,6 +69,31 @@ async def test_axe_finds_nothing_on_any_page_by_day_and_by_night(
         await axe(page)
         await page.emulate_media(color_scheme="dark")
         await axe(page)
+
+
+# The width of the hint in the field that searches, and how much of it is seen.
+HINT = """() => {
+  const field = document.querySelector(".masthead-find input"), look = getComputedStyle(field);
+  const ink = Object.assign(document.createElement("canvas").getContext("2d"), { font: look.font });
+  const room = field.clientWidth - parseFloat(look.paddingLeft) - parseFloat(look.paddingRight);
+  return [ink.measureText(field.placeholder).width, room];
+}"""
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE", "hi-IN"])
+@pytest.mark.parametrize("role", [Role.FAN, Role.ADMIN])
+async def test_the_field_that_searches_shows_its_whole_hint_on_a_phone(
+    house: Office, newcomer: Newcomer, locale: str, role: Role
+) -> None:
+    page = await newcomer(phone=True, locale=locale)
+    (person,) = await fans(house.app, house.api, 1, role)
+    cookie = await house.app.sessions.open_account(person.account_id, None)
+    await page.context.add_cookies([{"name": "holdfast", "value": cookie, "url": house.url}])
+    await page.goto("/account")
+
+    wide, room = await page.evaluate(HINT)
+
+    assert wide <= room
 
 
 async def a_show_with_sold_seats(house: Office) -> int:

@@ -2,6 +2,8 @@
 
 from playwright.async_api import Page, Route, expect
 
+from holdfast.demo.halls import concert_hall
+from holdfast.layouts import Layout
 from tests.browser.conftest import Newcomer
 from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING, box_of, expect_announcement, opened, picked, tap
@@ -72,6 +74,18 @@ async def test_one_button_is_loud_and_always_in_sight(house: Office, newcomer: N
     while await picked(page).count():
         await picked(page).first.click()
     assert "quiet" not in (await best.get_attribute("class") or "")
+
+
+async def test_an_empty_choice_does_not_cover_places_to_stand(house: Office, newcomer: Newcomer) -> None:
+    page = await newcomer(viewport={"width": 1280, "height": 800})
+    await opened(page, await house.a_show(layout=Layout.build(concert_hall())))
+
+    standing, selection = (
+        await box_of(page.locator(".standing").last),
+        await box_of(page.locator("#selection")),
+    )
+
+    assert standing["y"] + standing["height"] <= selection["y"]
 
 
 async def test_a_lost_seat_is_replaced_and_announced(house: Office, page: Page) -> None:

@@ -8,8 +8,10 @@ import zxingcpp
 from PIL import Image
 from playwright.async_api import Page, expect
 
+from holdfast.bookings import from_public_id
 from holdfast.tickets import Codes, EntryPolicy
 from tests.support.box_office import Office
+from tests.support.browser_seats import box_of
 from tests.support.shows import Fan
 
 ASKS_WITHIN_MS = 30_000  # the page asks for a code every ten seconds
@@ -31,7 +33,7 @@ async def ticket(house: Office) -> dict[str, str]:
 async def booked(fan: Fan, show: int) -> dict[str, str]:
     booking = (await fan.holds(show, "A-4")).json()["booking_id"]
     (page,) = (await fan.get(f"/bookings/{booking}/tickets")).json()["tickets"]
-    return {name: str(text) for name, text in page.items()}
+    return {"booking_id": booking, **{name: str(text) for name, text in page.items()}}
 
 
 async def shown(phone: Page) -> set[str]:
@@ -50,6 +52,21 @@ async def test_once_opened_it_opens_without_a_network(phone: Page, ticket: dict[
 
     await expect(phone.get_by_text("Row A, seat 4")).to_be_visible()
     assert await shown(phone) == {ticket["code"]}
+
+
+async def test_a_suspended_ticket_says_why_instead_of_its_code(
+    phone: Page, house: Office, ticket: dict[str, str], axe: Axe
+) -> None:
+    booking = from_public_id(ticket["booking_id"])
+    await house.app.postgres.execute("SELECT suspend_tickets($1, $2, true)", *booking)
+
+    await phone.goto(ticket["page_url"])
+
+    await expect(phone.locator("#qr")).to_be_hidden()
+    why, seat = phone.get_by_role("status"), phone.get_by_text("Row A, seat 4")
+    await expect(why).to_contain_text("the payment is disputed")
+    assert (await box_of(why))["y"] < (await box_of(seat))["y"]
+    await axe(phone)
 
 
 async def test_a_live_code_is_drawn_for_the_phone(phone: Page, house: Office) -> None:

@@ -126,7 +126,7 @@ async def test_an_administrator_by_command_sets_up_the_house_after_the_password(
     await ada.goes(path)
     await ada.sends(path, password=PASSWORD)
 
-    assert (ada.at, ada.says("Name of the house")) == ("/begin", True)
+    assert (ada.at, ada.says("Name of your box office")) == ("/begin", True)
 
 
 async def test_it_is_set_up_once_and_by_administrators_only(house: App, ada: Visitor) -> None:

@@ -132,7 +132,7 @@ async def test_forms_are_searched_as_they_were_typed(
     answer = await api.post("/sign-up", data=form, headers=LIKE_A_BROWSER)
 
     assert answer.status_code == 422
-    assert ("Card numbers are not taken here" in answer.text) == is_refused
+    assert ("Card numbers are not accepted" in answer.text) == is_refused
 
 
 async def test_the_log_contains_no_card_number(

@@ -80,7 +80,7 @@ class TestBookings:
         await clerk.sends("/refund", reason="Ill")
 
         assert clerk.at == page
-        assert clerk.says("Refunded. The money has gone back.")
+        assert clerk.says("Refunded. The buyer has the money back.")
         assert (await now_of(app, booking)).seats == (3,)
         (refund,) = await refunds_of(app, booking)
         assert (refund.amount_minor, refund.note, refund.actor_id) == (50_000, "Ill", house.organisation_id)

@@ -62,7 +62,7 @@ async def test_a_cancelled_show_shows_how_far_its_refunds_are(
     booking = await house.buys(app, 0, 1)
     path = f"{house.path}/shows/{house.show_id}/cancel"
     await clerk.goes(path)
-    assert clerk.says("1 booking is refunded in full")
+    assert clerk.says("1 booking will be refunded in full")
 
     await clerk.sends("/cancel", title="Another title")
     assert clerk.status == 422
@@ -92,7 +92,7 @@ async def test_a_pass_is_made_shown_once_and_revoked(app: App, clerk: Visitor, h
     assert found is not None
     await clerk.goes(f"{house.path}/door")
     assert found[1] not in clerk.text
-    assert clerk.says("Waits for its device")
+    assert clerk.says("Not used yet")
     await clerk.sends("/revoke")
 
     assert clerk.says("Revoked")
@@ -357,7 +357,7 @@ async def test_a_second_factor_is_required_of_members(app: App, clerk: Visitor, 
 
     await give_factor(app, house.organisation_id)
     await clerk.sends("/settings/second-factor")
-    assert clerk.says("Required of all members.")
+    assert clerk.says("Required for all members.")
     await clerk.sends("/settings/second-factor")
     assert clerk.says("Not required.")
 

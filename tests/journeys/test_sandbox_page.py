@@ -159,6 +159,7 @@ async def test_the_bank_challenges_the_payer(
     assert await payer.answer() == (GatewayAnswer.UNKNOWN, None)
     _, text, _ = await payer.looks()
     assert "3-D Secure" in text
+    assert "the payment is declined" in text
 
     assert await payer.chooses(choice) == BACK
 

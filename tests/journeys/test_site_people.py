@@ -95,7 +95,7 @@ class TestLinks:
         assert ann.says(address)
         await ann.goes("/account")
         assert ann.says("Set a password")
-        assert not ann.says("Please confirm your address")
+        assert not ann.says("Please confirm your email address")
 
     async def test_the_page_of_a_link_is_private(self, app: App, ann: Visitor) -> None:
         await ann.goes(f"/link/{await a_link(app, Purpose.SIGN_IN, an_address())}")
@@ -122,7 +122,7 @@ class TestLinks:
     ) -> None:
         address = an_address()
         await signs_up(ann, address)
-        assert ann.says(f"Please confirm your address {address}")
+        assert ann.says(f"Please confirm your email address {address}")
         path = f"/link/{await mailed_link(office, address)}"
 
         await eve.goes(path)
@@ -133,7 +133,7 @@ class TestLinks:
         assert 'name="password"' not in ann.text
         await ann.sends(path)
 
-        assert ann.says("Your address is confirmed.")
+        assert ann.says("Your email address is confirmed.")
         await eve.goes("/sign-in")
         await eve.sends("/sign-in", email=address, password=PASSWORD)
         assert eve.at == "/my"

@@ -128,6 +128,7 @@ async def test_a_ticket_is_given_away_and_taken_back(ann: Visitor, a_show: Calla
     await ann.sends("/transfer", email="friend-of-ann@example.org")
     assert ann.says("Ticket sent.")
     assert ann.says("Waiting for friend-of-ann@example.org to accept.")
+    assert '<p class="stamp">Sent</p>' in ann.text
     assert 'class="qr"' not in ann.text
     assert (await ann.client.get(before)).status_code == 404
 

@@ -1,4 +1,4 @@
-"""R27 over HTTP: join, place, offer, decline, leave; and what the organiser sees."""
+"""R26 over HTTP: join, place, offer, decline, leave; and what the organiser sees."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -36,6 +36,12 @@ def a_batcher(wire: Wire, *, batch_max: int = 4, waiting_max: int = 100) -> Batc
     return Batcher(wire.send, batch_max=batch_max, waiting_max=waiting_max)
 
 
+async def turns(count: int) -> None:
+    """Turn the loop so often that a batch which waits for nothing is gone."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 async def test_each_caller_gets_the_answer_to_his_own_question() -> None:
     wire = Wire()
     ask = a_batcher(wire)
@@ -132,6 +138,37 @@ async def test_a_forwarded_caller_waits_for_the_second_batch_only() -> None:
 
     assert await asyncio.gather(*(ask(n) for n in range(4))) == [0, 20, 2, 60]
     assert wire.batches == [[10, 30]]
+
+
+async def test_a_batch_waits_for_the_callers_that_are_about_to_come_on() -> None:
+    claims, ledger = Wire(), Wire()
+    claim, open_one = a_batcher(claims, batch_max=100), a_batcher(ledger, batch_max=100)
+    open_one.follow(claim, wait_s=60)
+    claims.open.clear()
+    under_way = claim(0)
+    await claims.gone.wait()
+    first = open_one(1)
+    await turns(20)
+    second = open_one(2)
+    claims.open.set()
+    await asyncio.gather(under_way, first, second)
+
+    assert ledger.batches == [[1, 2]]
+
+
+async def test_a_batcher_goes_on_without_the_one_that_it_follows() -> None:
+    claims, ledger = Wire(), Wire()
+    claim, open_one = a_batcher(claims), a_batcher(ledger)
+    open_one.follow(claim, wait_s=0.01)
+    claims.open.clear()
+    stuck = claim(0)
+    await claims.gone.wait()
+
+    assert await asyncio.wait_for(open_one(21), 30) == 42
+    assert not stuck.done()
+
+    claims.open.set()
+    await stuck
 
 
 async def test_a_result_that_is_an_exception_is_raised_to_its_caller_alone() -> None:

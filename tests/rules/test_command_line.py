@@ -3,7 +3,18 @@
 import subprocess
 import sys
 
-HEAVY = ("aiohttp", "asyncpg", "cryptography", "redis", "rich", "starlette", "structlog", "holdfast.app")
+HEAVY = (
+    "aiohttp",
+    "asyncpg",
+    "cryptography",
+    "matplotlib",
+    "numpy",
+    "redis",
+    "rich",
+    "starlette",
+    "structlog",
+    "holdfast.app",
+)
 LOADED = f"import sys, holdfast.cli.main; print([name for name in {HEAVY!r} if name in sys.modules])"
 # A child process that finds no engine: what it has loaded by then is what it needs to serve.
 WORKER = """

@@ -82,6 +82,16 @@ def test_the_plural_rule_of_a_catalogue_is_that_of_cldr(language: str) -> None:
     assert [categories[index(number)] for number in NUMBERS] == [cldr(number) for number in NUMBERS]
 
 
+def test_every_problem_that_pages_explain_has_a_title() -> None:
+    """A page without one has the title of the API, which is in English."""
+    sentences = {key.removeprefix("problems.") for key in texts_of("en") if key.startswith("problems.")}
+    titles = {
+        key.removeprefix("problem_titles.") for key in texts_of("en") if key.startswith("problem_titles.")
+    }
+
+    assert sentences == titles
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_text_contains_markup(language: str) -> None:
     forms = [form for text in texts_of(language).values() for form in forms_of(text)]

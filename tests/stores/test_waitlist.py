@@ -1,4 +1,4 @@
-"""R27: freed seats are offered to waiting parties in order, and no other buyer gets them meanwhile."""
+"""R26: freed seats are offered to waiting parties in order, and no other buyer gets them meanwhile."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""R27: over random lapses, cancellations, refunds, blocks, joins and answers, each offer is the one that the
+"""R26: over random lapses, cancellations, refunds, blocks, joins and answers, each offer is the one that the
 rule demands: an oracle that shares no code with the product finds it again, step by step."""
 
 import random

@@ -1,4 +1,4 @@
-"""R27: tickets that are sold back at face value stay valid until a waiting party fits their seats."""
+"""R26: tickets that are sold back at face value stay valid until a waiting party fits their seats."""
 
 import pytest
 

@@ -71,7 +71,7 @@ async def more_came_in(crowd: QueueCrowd, before: int) -> bool:
 
 
 async def assert_order(room: Room, crowd: QueueCrowd) -> None:
-    """Everyone kept the number of their first answer, and was called in the order of the published draw."""
+    """Everyone has the number of their first answer, and was called in the order of the published draw."""
     places = await room.app.postgres.fetch(
         "SELECT account_id, number FROM queue_place WHERE show_id = $1", room.show_id
     )

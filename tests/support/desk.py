@@ -19,7 +19,7 @@ TILE = re.compile(r"<dt>([^<]+)</dt><dd>([^<]*)</dd>")
 LEDGER = """
 SELECT (SELECT count(*) FROM taken_seat JOIN booking USING (show_id, number)
          WHERE show_id = $1 AND state = 'confirmed') AS "Seats sold",
-       (SELECT count(*) FROM ticket WHERE show_id = $1 AND voided_at IS NOT NULL) AS "Seats given back",
+       (SELECT count(*) FROM ticket WHERE show_id = $1 AND voided_at IS NOT NULL) AS "Seats returned",
        (SELECT coalesce(sum(amount_minor), 0)::bigint / 100 FROM booking
          WHERE show_id = $1 AND state = 'confirmed') AS "Revenue",
        (SELECT sum(amount_minor)::bigint / 100 FROM refund WHERE show_id = $1) AS "Refunded"

@@ -104,8 +104,8 @@ MUTANTS = (
         f"{MAP} -k blocks_of_a_stadium",
         (
             f"{JS}/seat-signs.js",
-            "const NAME = { letter: 0.62, ends: 0.4, high: 1.25, least: 8 };\n",
-            "const NAME = { letter: 0.62, ends: 0.4, high: 1.25, least: 15 };\n",
+            "line: 1.25, least: 8, most: 15, isLoose: false };\n",
+            "line: 1.25, least: 15, most: 15, isLoose: false };\n",
         ),
     ),
     undo(
@@ -127,8 +127,8 @@ MUTANTS = (
         f"{MAP} -k narrow_place",
         (
             f"{JS}/seat-signs.js",
-            "  return px >= least ? { text, px, isTurned } : null;\n",
-            "  return { text, px: NAME_PX_MAX, isTurned: false };\n",
+            "      if (fits) return { text, px, isTurned };\n",
+            "      return { text, px: most, isTurned: false };\n",
         ),
     ),
     undo(

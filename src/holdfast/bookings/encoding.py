@@ -1,6 +1,7 @@
 """Openings as the arguments of open_holds."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from holdfast.bookings.booking import Opening
 
@@ -24,8 +25,8 @@ def encode_openings(
         _int_array(left_ms),
         _int_array([o.revision for o in openings]),
         _text_array([o.currency for o in openings]),
-        _text_array([_int_array(o.seats) for o in openings]),
-        _text_array([_int_array(o.prices) for o in openings]),
+        _int_arrays([o.seats for o in openings]),
+        _int_arrays([o.prices for o in openings]),
         _int_array([sum(o.prices) for o in openings]),
         f"{{{','.join(['t' if o.confirms_free else 'f' for o in openings])}}}",
         openings[0].ledger_only,
@@ -37,6 +38,16 @@ def encode_openings(
 
 def _int_array(values: Iterable[int]) -> str:
     return f"{{{','.join(map(str, values))}}}"
+
+
+def _int_arrays(rows: Sequence[tuple[int, ...]]) -> str:
+    """An array of array literals, one per row."""
+    return _text_array([_array_format(len(row)) % row for row in rows])
+
+
+@lru_cache(maxsize=64)
+def _array_format(length: int) -> str:
+    return f"{{{','.join(['%d'] * length)}}}"
 
 
 def _text_array(values: Sequence[str]) -> str:

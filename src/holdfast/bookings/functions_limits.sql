@@ -19,24 +19,30 @@ CREATE OR REPLACE FUNCTION count_owners_up(
 ) RETURNS TABLE (place int, reason text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_count  int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
-    v_holds  int[] := ARRAY(SELECT (claim_id LIKE '%@%')::int FROM unnest(p_claim) AS claim_id);
-    v_guests bigint[] := ARRAY(SELECT owner_id FROM unnest(p_owner, p_guest) AS a (owner_id, is_guest)
-                                WHERE is_guest);
+    v_guests bigint[] := '{}';
     v_holds_max  int := coalesce((p_limits).guest_holds_max, 2147483647);
     v_lapses_max int := coalesce((p_limits).lapses_max, 2147483647);
     v_cool_since timestamptz := now() - coalesce((p_limits).cooldown_s, 0) * interval '1 s';
+    v_show   bigint[];  -- of the counters that were raised
+    v_owner  bigint[];
     v_over   int[];
+    v_count  int;
+    v_holds  int;
 BEGIN
+    IF true = ANY (p_guest) THEN
+        v_guests := ARRAY(SELECT owner_id FROM unnest(p_owner, p_guest) AS a (owner_id, is_guest)
+                           WHERE is_guest);
+    END IF;
     WITH counted AS (
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
-        SELECT show_id, owner_id, sum(seats)::int, max(seats_max), sum(holds)::int
-          FROM unnest(p_show, p_owner, p_number, v_count, p_max, v_holds)
-            AS a (show_id, owner_id, number, seats, seats_max, holds)
+        SELECT show_id, owner_id, sum(cardinality(seats::int[]))::int, max(seats_max),
+               count(*) FILTER (WHERE claim_id LIKE '%@%')::int
+          FROM unnest(p_show, p_owner, p_number, p_seats, p_max, p_claim)
+            AS a (show_id, owner_id, number, seats, seats_max, claim_id)
          WHERE number IS NOT NULL
       GROUP BY show_id, owner_id
-        HAVING sum(seats) <= max(seats_max)
-           AND (sum(holds) <= v_holds_max OR owner_id <> ALL (v_guests))
+        HAVING sum(cardinality(seats::int[])) <= max(seats_max)
+           AND (count(*) FILTER (WHERE claim_id LIKE '%@%') <= v_holds_max OR owner_id <> ALL (v_guests))
       ORDER BY show_id, owner_id
             ON CONFLICT (show_id, owner_id) DO UPDATE
            SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max,
@@ -46,16 +52,22 @@ BEGIN
            AND (owner_count.holds + excluded.holds <= v_holds_max OR excluded.owner_id <> ALL (v_guests))
      RETURNING show_id, owner_id
     )
+    SELECT array_agg(show_id), array_agg(owner_id) INTO v_show, v_owner FROM counted;
+    IF cardinality(v_show) = cardinality(array_remove(p_number, NULL)) THEN
+        RETURN;  -- a counter for each request: all fit
+    END IF;
     SELECT array_agg(ord ORDER BY show_id, owner_id, ord) INTO v_over
       FROM unnest(p_show, p_owner, p_number) WITH ORDINALITY AS a (show_id, owner_id, number, ord)
      WHERE number IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM counted
+       AND NOT EXISTS (SELECT FROM unnest(v_show, v_owner) AS counted (show_id, owner_id)
                         WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
 
     FOREACH place IN ARRAY coalesce(v_over, '{}') LOOP  -- together they do not fit: try one by one
+        v_count := cardinality(p_seats[place]::int[]);
+        v_holds := (p_claim[place] LIKE '%@%')::int;
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
-        SELECT p_show[place], p_owner[place], v_count[place], p_max[place], v_holds[place]
-         WHERE v_count[place] <= p_max[place]
+        SELECT p_show[place], p_owner[place], v_count, p_max[place], v_holds
+         WHERE v_count <= p_max[place]
             ON CONFLICT (show_id, owner_id) DO UPDATE
            SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max,
                holds = owner_count.holds + excluded.holds
@@ -64,7 +76,7 @@ BEGIN
            AND (owner_count.holds + excluded.holds <= v_holds_max OR excluded.owner_id <> ALL (v_guests));
         IF NOT FOUND THEN
             SELECT CASE WHEN lapses >= v_lapses_max AND lapsed_at > v_cool_since THEN 'cooling'
-                        WHEN holds + v_holds[place] > v_holds_max AND owner_id = ANY (v_guests)
+                        WHEN holds + v_holds > v_holds_max AND owner_id = ANY (v_guests)
                         THEN 'has_hold' ELSE 'limit' END
               INTO reason
               FROM owner_count WHERE show_id = p_show[place] AND owner_id = p_owner[place];

@@ -33,7 +33,7 @@ DECLARE
     v_epoch   bigint[];
     v_max     int[];
     -- the booking opened for each request; NULL: none
-    v_number  bigint[] := ARRAY(SELECT new_number() FROM generate_series(1, cardinality(p_show)));
+    v_number  bigint[] := ARRAY(SELECT new_number() FROM unnest(p_show));
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
     v_details jsonb;

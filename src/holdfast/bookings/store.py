@@ -109,8 +109,9 @@ class Bookings:
         metrics.observe("open_batch_size", len(openings))
         metrics.observe("open_batch_seconds", time.perf_counter() - began)
         words, numbers, epochs, opened_at, details = row
+        ends = {ms: opened_at + timedelta(milliseconds=ms) for ms in set(left_ms)}
         outcomes: list[OpeningOutcome] = [
-            _build_booking(opening, number, STATES[word], epoch, opened_at, ms)
+            _build_booking(opening, number, STATES[word], epoch, (opened_at, ends[ms]))
             if number is not None
             else OpeningRefused(word)
             for opening, word, number, epoch, ms in zip(
@@ -327,9 +328,10 @@ def _live_booking(row: Any) -> LiveBooking:
 
 
 def _build_booking(
-    opening: Opening, number: int, state: BookingState, epoch: int, opened_at: datetime, left_ms: int
+    opening: Opening, number: int, state: BookingState, epoch: int, times: tuple[datetime, datetime]
 ) -> Booking:
-    """The row that open_holds has written, without reading it back."""
+    """The row that open_holds has written, without reading it back. `times`: its start and end."""
+    opened_at, expires_at = times
     return Booking(
         opening.show_id,
         number,
@@ -345,7 +347,7 @@ def _build_booking(
         opening.currency,
         opening.note,
         opened_at,
-        opened_at + timedelta(milliseconds=left_ms),
+        expires_at,
         opened_at if state is BookingState.CONFIRMED else None,
         opening.revision,
         epoch,

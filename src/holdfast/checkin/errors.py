@@ -93,4 +93,4 @@ class SearchMax(Refusal):
     Scan the ticket, or wait as long as Retry-After says.
     """
 
-    code, status, title = "search_max", 429, "Looked up too often"
+    code, status, title = "search_max", 429, "Too many searches"

@@ -30,6 +30,7 @@ from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild_copies import figures, search
 from holdfast.cli.replay import replay
 from holdfast.cli.scanner import gate
+from holdfast.cli.simulation import capacity, simulate
 from holdfast.cli.verify_draw import verify_draw
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
@@ -53,10 +54,10 @@ cli = typer.Typer(
 cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
-for _command in (gate, openapi, verify_draw):
+for _command in (gate, capacity, openapi, verify_draw):
     cli.command()(_command)
-GROUPS = {"account": accounts, "api-key": api_keys, "keys": keys, "tickets": tickets}
-GROUPS |= {"facts": facts, "figures": figures}
+GROUPS = {"account": accounts, "api-key": api_keys, "keys": keys, "tickets": tickets, "facts": facts}
+GROUPS |= {"figures": figures, "simulate": simulate}
 GROUPS |= {"webhooks": webhooks, "notices": notices, "refunds": refunds, "search": search, "show": show}
 for _name, _group in GROUPS.items():
     cli.add_typer(_group, name=_name, context_settings={"obj": lambda data, act: _act(data, act)})

@@ -69,3 +69,10 @@ def show_findings(found: Sequence["Finding"]) -> None:
         if finding.fix and finding.health != "ok":
             table.add_row("", "", f"[bold]→ {escape(finding.fix)}[/]")
     Console().print(table)
+
+
+def note(line: str) -> None:
+    """For people only: on stderr, and only on a terminal."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        console.print(escape(line), style="dim", highlight=False)

@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.engines.batch import Batcher, Onward
 from holdfast.engines.metrics import metrics
@@ -121,6 +121,10 @@ class ShowBatcher(Generic[Item, Result]):
         if self._lanes and (lane := self._lanes.get(item.show_id)) is not None:
             return lane((item, time.monotonic()))
         return self._all(item)
+
+    def follow(self, other: Batcher[Any, Any]) -> None:
+        """The callers of the other batcher come on to this one: batch.py."""
+        self._all.follow(other)
 
     def onward(self, item: Item) -> Onward:
         """For a batch whose callers go on to PostgreSQL without being woken."""

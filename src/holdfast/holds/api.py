@@ -98,8 +98,9 @@ async def hold_seats(request: Request) -> Response:
     )
     if booking.revision > show.revision:  # the layout may have changed since the show was cached
         show = await app.catalogue.show_at_revision(show_id, booking.revision)
-    page = booking_page(booking, show, await app.catalogue.terms(show, booking.revision))
-    return answer(201, page, REPLAYED if booking.is_replay else None)
+    is_current = booking.revision == show.revision  # as nearly always: without a call
+    terms = show.terms if is_current else await app.catalogue.terms(show, booking.revision)
+    return answer(201, booking_page(booking, show, terms), REPLAYED if booking.is_replay else None)
 
 
 @routes.post(

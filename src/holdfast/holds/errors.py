@@ -9,13 +9,13 @@ class PriceChanged(Refusal):
     `total_minor` is what they cost now, `seats` what each of them costs. Show it, and hold again with that.
     """
 
-    code, status, title = "price_changed", 409, "The price is another one now"
+    code, status, title = "price_changed", 409, "The price has changed"
 
 
 class SeatsWithdrawn(Refusal):
     """These seats were withdrawn: they are no part of the hall any more, and do not go back to the sale."""
 
-    code, status, title = "seats_withdrawn", 409, "The seats are gone for good"
+    code, status, title = "seats_withdrawn", 409, "Seats withdrawn from sale"
 
 
 class TooManyBlocks(Refusal):

@@ -5,12 +5,14 @@ How a locked show waits apart from the others: engines/show_batch.py.
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
-from holdfast.bookings import Bookings, Opening, OpeningOutcome, OpeningRefused
-from holdfast.engines.batch import Onward
+from holdfast.bookings import Booking, Bookings, BookingState, Opening, OpeningOutcome, OpeningRefused
+from holdfast.engines.batch import Batcher, Onward
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.show_batch import ShowBatcher
 
+HELD = BookingState.HELD
 Decision = tuple[Opening, OpeningOutcome | EngineDown]  # EngineDown: the claim must still be dealt with
 
 
@@ -33,6 +35,10 @@ class Opener:
     def __call__(self, opening: Opening) -> asyncio.Future[Decision]:
         return self._batcher(opening)
 
+    def follow(self, claims: Batcher[Any, Any]) -> None:
+        """Winners of these batches come on to this one: it waits a moment for those that are under way."""
+        self._batcher.follow(claims)
+
     def onward(self, opening: Opening) -> Onward:
         """For a batch whose callers go on to PostgreSQL without being woken."""
         return self._batcher.onward(opening)
@@ -51,6 +57,13 @@ class Opener:
             # An outcome, not an exception: each caller must release its own claim, or leave it if unsure.
             return [(opening, down) for opening in openings]
         return list(zip(openings, outcomes, strict=True))
+
+
+def find_settled(opening: Opening, outcome: OpeningOutcome | EngineDown) -> Booking | None:
+    """The booking, if the map has its seats as they are: nearly always. None: there is more to do."""
+    if isinstance(outcome, Booking) and outcome.state is HELD and outcome.sale_epoch == opening.map_epoch:
+        return outcome
+    return None
 
 
 def _is_locked(decision: Decision | Exception) -> bool:

@@ -85,8 +85,9 @@ class HoldScripts:
         ttl_ms = show.hold_ttl_s * 1000 + self._claim_grace_ms
         first = (request.claim_id, request.owner_id, ttl_ms, show.owner_seats_max, request.is_guest)
         match selection:
-            case NamedSeats(seats, rule, runs):
-                return ("seats", *first, len(seats), seats, rule, runs)
+            case NamedSeats():
+                seats = selection.seats
+                return ("seats", *first, len(seats), seats, selection.orphan_rule, selection.runs)
             case StandingPlaces(start, end, count):
                 return ("places", *first, count, start, end)
             case BestAvailable(count, category, prefer, accessible, together):

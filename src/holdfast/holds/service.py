@@ -55,7 +55,7 @@ from holdfast.holds.alternatives import find_alternatives
 from holdfast.holds.errors import ExtensionCap, SeatsTaken
 from holdfast.holds.ledger_only import LedgerOnlyHolds
 from holdfast.holds.map_updates import MapUpdates
-from holdfast.holds.opener import Decision, Opener
+from holdfast.holds.opener import Decision, Opener, find_settled
 from holdfast.holds.redis import HoldScripts
 from holdfast.holds.refusals import refuse_claim, refuse_opening
 from holdfast.holds.request import (
@@ -113,6 +113,7 @@ class HoldService:
         )
         by_show: dict[str, Any] = {**batches, "lock_wait_s": config.sale_lock_wait_ms / 1000}
         self._open = Opener(bookings, **by_show)
+        self._open.follow(self._hold)
         self._cancel: ShowBatcher[Booking, Booking | None] = ShowBatcher(
             bookings.cancel_holds, bookings.lock_waits, **by_show
         )
@@ -138,6 +139,8 @@ class HoldService:
                 outcome = await self._hold(request)
             except EngineDown:
                 return await self._hold_ledger_only(request)
+            if isinstance(outcome, tuple) and (settled := find_settled(*outcome)) is not None:
+                return settled
             if isinstance(outcome, UnitsTaken):
                 raise await self._seats_taken(request, outcome.units)
             if isinstance(outcome, StaleCatalogue) or (isinstance(outcome, tuple) and outcome[1] == STALE):

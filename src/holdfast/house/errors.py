@@ -12,7 +12,7 @@ from holdfast.errors import Refusal
 class AlreadyBegun(Refusal):
     """The house was set up before. Change it with `PUT /admin/house`."""
 
-    code, status, title = "already_begun", 409, "Set up already"
+    code, status, title = "already_begun", 409, "Already set up"
 
 
 class UnknownCurrency(Refusal):

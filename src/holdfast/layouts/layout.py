@@ -135,7 +135,9 @@ class Layout:
 
     def run_at(self, seat: int) -> Run | None:
         """The run that contains a seat; None for a standing place."""
-        found = self.runs[max(0, bisect_right(self._run_starts, seat) - 1)] if self.runs else Run(0, 0)
+        if not self.runs:
+            return None
+        found = self.runs[bisect_right(self._run_starts, seat) - 1]  # the last one, if it is before the first
         return found if found.start <= seat < found.start + found.length else None
 
     def area_at(self, seat: int) -> Area | None:

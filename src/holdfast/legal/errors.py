@@ -17,4 +17,4 @@ class NoSuchText(Refusal):
 class TermsChanged(Refusal):
     """What was agreed to is not what is in force. Show the texts in `terms` and ask again."""
 
-    code, status, title = "terms_changed", 409, "Other terms are in force"
+    code, status, title = "terms_changed", 409, "The terms have changed"

@@ -23,7 +23,7 @@ class NotRefundable(Refusal):
     The booking stays as it is. The organiser may still give money back: ask them.
     """
 
-    code, status, title = "not_refundable", 409, "Nothing comes back any more"
+    code, status, title = "not_refundable", 409, "No longer refundable"
 
 
 class RefundChanged(Refusal):
@@ -51,19 +51,19 @@ class TicketGiven(Refusal):
     Ask them to give it back to you first, or give back the other seats.
     """
 
-    code, status, title = "ticket_given", 409, "A ticket is another person's"
+    code, status, title = "ticket_given", 409, "A ticket was transferred"
 
 
 class RefundTooMuch(Refusal):
     """More than is left of what was paid, after what went back already: `left` is what can still go."""
 
-    code, status, title = "refund_too_much", 409, "More than is left"
+    code, status, title = "refund_too_much", 409, "Refund exceeds the payment"
 
 
 class SeatsNotYours(Refusal):
     """The booking has not got these seats, or not any more."""
 
-    code, status, title = "seats_not_booked", 422, "Not seats of this booking"
+    code, status, title = "seats_not_booked", 422, "Seats not in this booking"
 
 
 class NoSuchRefund(Refusal):

@@ -1,6 +1,7 @@
 """Reads the history of one show from PostgreSQL and builds its replay beside the event loop."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +15,7 @@ from holdfast.replay.scene import build_document
 
 Q = Queries("holdfast.replay")
 
-PAGE = 2_000  # moves that one statement reads
+PAGE = 1_000  # moves that one statement reads: the loop decodes them in a few milliseconds
 DEMAND_PAGE = 100  # rows, each with up to 100 000 seats
 CHANGES_MAX = 500_000  # of seats: about 30 MB while a replay is built
 WANTED_MAX = 1_000_000  # counts of wanted seats
@@ -45,6 +46,7 @@ class Replays:
         self._postgres = postgres
         self._catalogue = catalogue
         self._queue_of = queue_of
+        self._building = asyncio.Lock()  # one at a time: memory, and the thread beside the loop
         self._cached: Cache[int, Replay] = Cache(
             self.build,
             fresh_s=FRESH_S,
@@ -58,6 +60,10 @@ class Replays:
         return await self._cached.get(show_id)
 
     async def build(self, show_id: int) -> Replay:
+        async with self._building:
+            return await self._build(show_id)
+
+    async def _build(self, show_id: int) -> Replay:
         show = await self._catalogue.show_on_sale(show_id)
         timezone = str((await self._catalogue.show_detail(show_id))["timezone"])
         until = await self._postgres.fetchval(Q.now)
@@ -70,31 +76,17 @@ class Replays:
             queue=await self._queue_of(show_id),
             is_cut=is_cut,
         )
-        return await run_aside(_build, show, timezone, history)
+        return await run_aside(_encode, show, timezone, history)
 
     async def _load_changes(self, show_id: int, until: datetime) -> tuple[SeatChanges, bool]:
-        changes = SeatChanges()
-        moves: list[Move] = []
-        booking: Row | None = None
-        async for row in self._moves(show_id, until):
-            if booking is not None and row["number"] != booking["number"]:
-                changes.add_booking(moves, booking["seats"])
-                moves = []
-                if len(changes) >= CHANGES_MAX:
-                    return changes, True
-            booking = row
-            moves.append(Move(row["id"], row["move"], row["state"], row["at_us"], row["moved_seats"]))
-        if booking is not None:
-            changes.add_booking(moves, booking["seats"])
-        return changes, False
-
-    async def _moves(self, show_id: int, until: datetime) -> AsyncIterator[Row]:
-        after = (0, 0)
+        reader, after = _MoveReader(), (0, 0)
         while rows := await self._postgres.fetch(Q.moves_after, show_id, *after, PAGE, until):
-            for row in rows:
-                if row["seats"] is not None:  # retention deleted the booking in this moment
-                    yield row
+            await run_aside(reader.add, rows)
             after = (rows[-1]["number"], rows[-1]["id"])
+            if len(reader.changes) >= CHANGES_MAX:
+                return reader.changes, True
+        reader.end_booking()
+        return reader.changes, False
 
     async def _demand(self, show_id: int, until: datetime) -> AsyncIterator[DemandPoint]:
         after, wanted = 0, 0
@@ -106,7 +98,30 @@ class Replays:
             after = rows[-1]["id"]
 
 
-def _build(show: ShowOnSale, timezone: str, history: SaleHistory) -> Replay:
+class _MoveReader:
+    """Collects the moves of each booking, which may be on two pages."""
+
+    def __init__(self) -> None:
+        self.changes = SeatChanges()
+        self._number = 0
+        self._moves: list[Move] = []
+        self._seats: Sequence[int] = ()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            if row["seats"] is None:  # retention deleted the booking in this moment
+                continue
+            if row["number"] != self._number:
+                self.end_booking()
+                self._number, self._seats = row["number"], row["seats"]
+            self._moves.append(Move(row["id"], row["move"], row["state"], row["at_us"], row["moved_seats"]))
+
+    def end_booking(self) -> None:
+        self.changes.add_booking(self._moves, self._seats)
+        self._moves = []
+
+
+def _encode(show: ShowOnSale, timezone: str, history: SaleHistory) -> Replay:
     sale = build_sale(history)
     labels = tuple(show.layout.labels[seat] for seat, _ in sale.figures.most_wanted)
     return Replay(show.title, timezone, labels, sale, build_document(sale, show.layout, timezone))

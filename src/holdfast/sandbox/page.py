@@ -48,8 +48,8 @@ def choices(settings: SandboxSettings) -> tuple[PageChoice, ...]:
         PageChoice(
             "ask", "Ask for 3-D Secure", "the bank asks who you are", ChargePlan(move=PaymentMove.ASK)
         ),
-        PageChoice("late", "Pay late", f"in {settings.late_s:g} seconds; until then it is pending", late),
-        PageChoice("silent", "Do not answer", "back to the shop, and the payment stays pending"),
+        PageChoice("late", "Pay late", f"pending for {settings.late_s:g} seconds, then paid", late),
+        PageChoice("silent", "Do not answer", "back to the shop while the payment stays pending"),
         PageChoice(
             "twice",
             "Pay, webhook twice",
@@ -78,17 +78,17 @@ def choices(settings: SandboxSettings) -> tuple[PageChoice, ...]:
 
 
 CHECK_CHOICES = (
-    PageChoice("approve", "Yes, it is me", plan=ChargePlan()),
+    PageChoice("approve", "Approve", plan=ChargePlan()),
     PageChoice(
         "refuse",
-        "No, refuse",
-        "the payment is decline_plan",
+        "Refuse",
+        "the payment is declined",
         decline_plan("authentication_failed", "The payer was not recognised by the bank."),
     ),
 )
 
 ENDS = {
-    SandboxState.PROCESSING: ("Under way", "The bank has your payment. It is not decided yet."),
+    SandboxState.PROCESSING: ("Processing", "Your bank is still processing the payment."),
     SandboxState.CAPTURED: ("Paid", "Thank you. The payment has been made."),
     SandboxState.DECLINED: ("Declined", "The payment was not made."),
     SandboxState.CANCELLED: ("Cancelled", "The shop has cancelled this payment."),
@@ -114,12 +114,12 @@ def render_page(payment: SandboxPayment, settings: SandboxSettings) -> dict[str,
         content = (
             _card()
             + _form(payment, (PageChoice(first.name, f"Pay {amount}"),), "main")
-            + "<h2>Or try what else can happen</h2>"
+            + "<h2>Or try another outcome</h2>"
             + _form(payment, others, "others")
         )
         return _parts(payment, "Payment", content)
     if buttons:
-        words = "<p>Your bank wants to know whether it is you who is paying.</p>"
+        words = "<p>Confirm it's you: your bank wants to be sure who is paying.</p>"
         return _parts(payment, "3-D Secure", words + _form(payment, buttons, "check"))
     title, words = ENDS[SandboxState(payment.state)]
     reason = f"<p>{escape(payment.reason)}</p>" if payment.reason else ""
@@ -128,7 +128,7 @@ def render_page(payment: SandboxPayment, settings: SandboxSettings) -> dict[str,
 
 
 def missing_page() -> dict[str, str]:
-    content = "<p>There is no payment at this address. Go back to the shop and begin again.</p>"
+    content = "<p>There is no payment at this address. Go back to the shop and start again.</p>"
     return {"title": "No such payment", "summary": "", "content": content}
 
 

@@ -18,4 +18,4 @@ class ForeignForm(Refusal):
     Open the page on our site and send the form from there.
     """
 
-    code, status, title = "foreign_form", 403, "This form came from elsewhere"
+    code, status, title = "foreign_form", 403, "Form from another site"

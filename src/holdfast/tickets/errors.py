@@ -53,7 +53,7 @@ class TicketUsed(Refusal):
 class TicketVoid(Refusal):
     """The ticket was given back and is worth nothing."""
 
-    code, status, title = "ticket_void", 410, "Given back"
+    code, status, title = "ticket_void", 410, "Ticket no longer valid"
 
 
 class TransferMax(Refusal):
@@ -62,7 +62,7 @@ class TransferMax(Refusal):
     `limit` says how often. Who has it now can still use it.
     """
 
-    code, status, title = "transfer_max", 409, "Given away too often"
+    code, status, title = "transfer_max", 409, "Transfer limit reached"
 
 
 class TransferTooLate(Refusal):
@@ -74,13 +74,13 @@ class TransferTooLate(Refusal):
 class NothingToTakeBack(Refusal):
     """You have not transferred this ticket, or its new owner has it: only the new owner can return it."""
 
-    code, status, title = "nothing_to_take_back", 409, "Nothing to take back"
+    code, status, title = "nothing_to_take_back", 409, "No transfer to cancel"
 
 
 class ToYourself(Refusal):
     """The address is your own. Give the ticket to another person, or leave it with you."""
 
-    code, status, title = "to_yourself", 422, "It is yours already"
+    code, status, title = "to_yourself", 422, "That is your own address"
 
 
 class FixedCode(Refusal):
@@ -98,4 +98,4 @@ class ResendMax(Refusal):
     They are on the page of the booking all the time. Ask again after the seconds in Retry-After.
     """
 
-    code, status, title = "resend_max", 429, "Sent often enough"
+    code, status, title = "resend_max", 429, "Sent too many times"

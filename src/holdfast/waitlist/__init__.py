@@ -1,4 +1,4 @@
-"""The waitlist of a full show: parties wait, freed seats are offered to them in order (R27).
+"""The waitlist of a full show: parties wait, freed seats are offered to them in order (R26).
 
 matching.py   which reserved seats fit a party
 offers.py     the step that makes offers and ends them

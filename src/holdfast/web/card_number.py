@@ -32,7 +32,7 @@ class CardNumber(Refusal):
     Card numbers go to the payment gateway alone: pay with the token that it gives you for the card.
     """
 
-    code, status, title = "card_number", 422, "Card numbers are not taken here"
+    code, status, title = "card_number", 422, "Card numbers are not accepted"
 
 
 def refuse_card_numbers(sent: bytes) -> None:

@@ -36,7 +36,7 @@ class BadEndpointUrl(Refusal):
     host name in plain letters rather than a number.
     """
 
-    code, status, title = "bad_endpoint_url", 422, "Not an address we send to"
+    code, status, title = "bad_endpoint_url", 422, "Address not allowed"
 
 
 class EndpointsMax(Refusal):

@@ -9,7 +9,7 @@ const page = document.getElementById("booking");
 const locale = document.documentElement.lang;
 for (const time of document.querySelectorAll("time[data-clock]")) {
   const at = new Date(time.dateTime);
-  time.textContent = at.toLocaleTimeString(locale, { hour: "numeric", minute: "2-digit" });
+  time.textContent = at.toLocaleTimeString(locale, { timeStyle: "short" });
 }
 
 if (page) {

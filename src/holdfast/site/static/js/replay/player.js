@@ -11,7 +11,7 @@ const HEAT_SHARE = 0.99;
 const SCRUB_STEPS = 1000;
 const CALM_STEP_MS = 1000; // with reduced motion the picture changes once per second
 const KEY_SHARE = 0.02; // of the period, per arrow key
-const BOUND_KEYS = "input, select, textarea, a";
+const BOUND_KEYS = "input, select";
 
 class Player {
   constructor(root, data) {
@@ -94,7 +94,7 @@ class Player {
     for (const choice of this.root.querySelectorAll("[name=replay-look]")) {
       choice.addEventListener("change", () => this.chooseLook(choice.value));
     }
-    document.addEventListener("keydown", (event) => this.key(event));
+    this.root.addEventListener("keydown", (event) => this.key(event));
     addEventListener("resize", () => this.resize());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.resize());
   }

@@ -157,7 +157,7 @@ export function isInside([left, top, right, bottom], x, y) {
   return x >= left && x <= right && y >= top && y <= bottom;
 }
 
-function isInOutline(outline, x, y) {
+export function isInOutline(outline, x, y) {
   let inside = false;
   for (let i = 0, j = outline.length - 1; i < outline.length; j = i++) {
     const [ax, ay] = outline[i], [bx, by] = outline[j];
@@ -188,20 +188,41 @@ function areaOf(outline) {
   return Math.abs(twice) / 2;
 }
 
-/** Where the name of something is written, and how high it is there: half-way across, where it is thickest. A bow
- *  is not in its box. */
+/**
+ * Where the name of something is written, how high and how wide it is there. Through its centre of gravity, where it
+ * is thickest: a bow is not in the middle of its box, and a wedge is wider at one end.
+ */
 export function middle(outline) {
-  const xs = outline.map(([x]) => x), x = (Math.min(...xs) + Math.max(...xs)) / 2, walls = [];
+  const [top, bottom] = thickest(outline, 0, centre(outline)), y = (top + bottom) / 2;
+  const [left, right] = thickest(outline, 1, y);
+  return [(left + right) / 2, y, bottom - top, right - left];
+}
+
+/** The x of the centre of gravity. */
+function centre(outline) {
+  let twice = 0, sum = 0;
   for (let i = 0, j = outline.length - 1; i < outline.length; j = i++) {
-    const [ax, ay] = outline[i], [bx, by] = outline[j];
-    if (ax > x !== bx > x) walls.push(ay + ((by - ay) * (x - ax)) / (bx - ax));
+    const [ax, ay] = outline[j], [bx, by] = outline[i], cross = ax * by - bx * ay;
+    twice += cross;
+    sum += (ax + bx) * cross;
+  }
+  return twice ? sum / (3 * twice) : outline[0][0];
+}
+
+/** The longest stretch within the outline on a line: from top to bottom at x (axis 0), or across at y (axis 1). */
+function thickest(outline, axis, at) {
+  const walls = [], other = 1 - axis;
+  for (let i = 0, j = outline.length - 1; i < outline.length; j = i++) {
+    const a = outline[i], b = outline[j];
+    if (a[axis] > at === b[axis] > at) continue;
+    walls.push(a[other] + ((b[other] - a[other]) * (at - a[axis])) / (b[axis] - a[axis]));
   }
   walls.sort((a, b) => a - b);
-  let best = [0, 0];
-  for (let i = 0; i + 1 < walls.length; i += 2) {
-    if (walls[i + 1] - walls[i] > best[1] - best[0] || i === 0) best = [walls[i], walls[i + 1]];
+  let best = [walls[0] ?? at, walls[1] ?? at];
+  for (let i = 2; i + 1 < walls.length; i += 2) {
+    if (walls[i + 1] - walls[i] > best[1] - best[0]) best = [walls[i], walls[i + 1]];
   }
-  return [x, (best[0] + best[1]) / 2, best[1] - best[0]];
+  return best;
 }
 
 /** Seats of a choice as stretches that are side by side. */

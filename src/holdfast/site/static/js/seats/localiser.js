@@ -79,6 +79,6 @@ export class Localiser {
   }
 
   time(when) {
-    return when.toLocaleTimeString(this.locale, { hour: "numeric", minute: "2-digit" });
+    return when.toLocaleTimeString(this.locale, { timeStyle: "short" });
   }
 }

@@ -1,14 +1,15 @@
 // Draws a single seat on a canvas: free, held, taken or selected, and its accessibility sign.
 // Everything is painted in metres; `scale` and `drawn.scale` say how many pixels that are.
 
-import { COMPANION, RESTRICTED, WHEELCHAIR, groups, middle, numberOf } from "./layout.js";
+import { COMPANION, RESTRICTED, WHEELCHAIR, groups, isInOutline, middle, numberOf } from "./layout.js";
 import { Look } from "./look.js";
 
 const MARK_PX = 4.5; // half as wide as a mark of chosen seats at least is: smaller is not seen
-// By the height of a line: how wide a letter is, how much stays free at the ends, how high the letters are.
-const NAME = { letter: 0.62, ends: 0.4, high: 1.25, least: 8 };
-const NUMBER = { letter: 0.6, ends: 0.1, high: 1, least: 7 }; // no letter goes below the line
-const NAME_PX_MAX = 15;
+// By the height of a line: how wide a letter is, how much stays free at the ends, how high the letters are. Loose: only
+// the middle of the line has to be within, so that a corner of a letter may be over the edge of a slanted strip.
+const NAME = { letter: 0.62, ends: 0.4, line: 1.25, least: 8, most: 15, isLoose: false };
+const NUMBER = { letter: 0.6, ends: 0.1, line: 1, least: 7, most: 11, isLoose: true }; // no figure goes below the line
+const SMALL = { ...NUMBER, letter: 0.72, most: 8 };
 const ROOMY = { wide: 74, high: 46, area: 5400 };
 
 /**
@@ -23,29 +24,39 @@ export function marksOf(layout, seats, scale) {
   });
 }
 
-/** How much room a part has for words at this scale, in pixels; roomy: for lines beneath its name. */
+/**
+ * How much room a part has for words at this scale, in pixels; roomy: for lines beneath its name. `holds`: whether
+ * a box around its middle is within it. A place to stand may be bent around its name: there its size has to do.
+ */
 export function roomOf(part, scale) {
-  const wide = (part.box[2] - part.box[0]) * scale, high = middle(part.outline)[2] * scale;
-  const area = part.area * scale ** 2;
-  return { wide, high, area, isRoomy: wide > ROOMY.wide && high > ROOMY.high && area > ROOMY.area };
+  const [x, y, metresHigh, metresWide] = middle(part.outline);
+  const high = metresHigh * scale, wide = metresWide * scale, area = part.area * scale ** 2;
+  const corners = [[-1, -1], [-1, 1], [1, -1], [1, 1]];
+  const holds = part.isArea
+    ? (across, down) => across <= (part.box[2] - part.box[0]) * scale && down <= high
+    : (across, down) => corners.every(([right, under]) =>
+      isInOutline(part.outline, x + (right * across) / scale / 2, y + (under * down) / scale / 2));
+  return { wide, high, area, holds, isRoomy: wide > ROOMY.wide && high > ROOMY.high && area > ROOMY.area };
 }
 
 /**
  * How a name is written into a part that has this room on the screen: {text, px, isTurned}; null: it does not fit.
- * A narrow strip among its neighbours has its number alone: "101" for N101.
+ * A narrow part among its neighbours has its number alone: "101" for N101.
  */
 export function fitName(name, room) {
-  const number = /\d+$/.exec(name)?.[0];
-  return fitText(name, room, NAME) ?? (number ? fitText(number, room, NUMBER) : null);
+  const number = /\d{2,}$/.exec(name)?.[0];
+  return fitText(name, room, NAME) ?? (number && fitText(number, room, NUMBER)) ?? fitText(name, room, SMALL);
 }
 
-function fitText(text, { wide, high, area }, { letter, ends, high: line, least }) {
-  const share = Math.sqrt(Math.min(1, area / (wide * high))); // a slanted part has less room than its box
-  const sizeIn = (along, across) =>
-    Math.min(NAME_PX_MAX, (along * share) / (text.length * letter + ends), (across * share) / line);
-  const level = sizeIn(wide, high), turned = sizeIn(high, wide), isTurned = level < least;
-  const px = Math.floor(isTurned ? turned : level); // whole sizes: a canvas is slow with many fonts
-  return px >= least ? { text, px, isTurned } : null;
+function fitText(text, { holds, wide, high }, { letter, ends, line, least, most, isLoose }) {
+  for (const isTurned of [false, true]) {
+    for (let px = most; px >= least; px--) { // whole sizes: a canvas is slow with many fonts
+      const along = px * (text.length * letter + ends), across = px * line, thick = isLoose ? 0 : across;
+      const fits = isTurned ? across <= wide && holds(thick, along) : across <= high && holds(along, thick);
+      if (fits) return { text, px, isTurned };
+    }
+  }
+  return null;
 }
 
 export class Seats {
