@@ -55,7 +55,47 @@ NO_RANGE_IN_REDIS = Patch(
     "",
 )
 
+ROOM = "src/holdfast/waitingroom"
+
 MUTANTS = (
+    Mutant(
+        "the house chooses its seed after the commitment",
+        (
+            Patch(
+                f"{ROOM}/draw.py",
+                "    if commit(record.show_id, record.opening, seed).hex() != record.commitment:\n",
+                "    if not record.commitment:\n",
+            ),
+        ),
+        (("tests/rules/test_queue_draw.py", "-k", "thousand_seeds"),),
+    ),
+    Mutant(
+        "the cap on people inside is not counted",
+        (
+            Patch(
+                f"{ROOM}/admission.py",
+                "    by_cap = inside_max - measured.inside\n",
+                "    by_cap = inside_max\n",
+            ),
+        ),
+        (("tests/stores/test_waiting_room.py", "-k", "cap"),),
+    ),
+    Mutant(
+        "a place inside is free before the pass is refused",
+        (Patch(f"{ROOM}/guard.py", "END_GRACE_S = 5 ", "END_GRACE_S = 0 "),),
+        (("tests/journeys/test_waiting_room.py", "-k", "makes_room"),),
+    ),
+    Mutant(
+        "a hold does not need a pass while Redis is away",
+        (
+            Patch(
+                "src/holdfast/holds/service.py",
+                "        if not self._guard.is_open_to_all(request.show.show_id):\n",
+                "        if self._scripts is None:\n",
+            ),
+        ),
+        (("tests/stores/test_waiting_room_outage.py", "-k", "without_redis"),),
+    ),
     Mutant(
         "no unique key on seats",
         (

@@ -66,6 +66,7 @@ from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
 from holdfast.tickets import Acceptance, Tickets, Transfers
 from holdfast.waitingroom import RoomEditor, WaitingRooms
+from holdfast.waitingroom.guard import FOLLOW_S
 from holdfast.waitlist import Waitlists
 from holdfast.web.caller import Scope
 from holdfast.web.puzzles import Puzzles
@@ -343,6 +344,7 @@ def web_jobs(app: App) -> list[tuple[float, Job]]:
         (app.config.revocations_refresh_s, app.accounts.catch_up),
         (REFRESH_PAUSE_S, app.house.refresh),
         (REFRESH_PAUSE_S, app.legal.refresh),
+        (FOLLOW_S, app.waiting_rooms.guard.follow),
         (0.05, app.live.follow),
         (0.05, app.live.look),
         (FLUSH_PAUSE_S, app.demand.flush),

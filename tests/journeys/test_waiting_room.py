@@ -286,6 +286,15 @@ class TestOrganisers:
         assert (status.state, status.entrants, status.commitment) == ("admitting", 0, "")
         assert (await crowd[0].post(f"/shows/{room.show_id}/queue")).status_code == 201
 
+        await room.admit()
+        await room.admit(121)
+        await room.admit(121)
+        await room.admit(121)  # called twice, and out: no person waits
+        await room.admit(301)
+        status = await app.waiting_rooms.status(room.show_id)
+        assert status is not None
+        assert (status.state, status.opening) == ("scheduled", 2)
+
 
 class TestGuests:
     async def test_a_browser_works_for_its_place_and_keeps_it_after_signing_in(

@@ -164,3 +164,43 @@ def test_the_independent_program_in_the_docs_agrees(tmp_path: Path) -> None:
     ]
     saved.write_bytes(msgspec.json.encode(msgspec.structs.replace(record, seed=a_seed(6).hex())))
     assert run(0) == "the seed is not the one that was committed to"
+
+
+class TestCommand:
+    """`holdfast verify-draw`, offline: no engine runs."""
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "holdfast", "verify-draw", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def test_a_saved_draw(self, tmp_path: Path) -> None:
+        saved, record = tmp_path / "draw.json", a_record(a_seed(3), 500)
+        saved.write_bytes(msgspec.json.encode(record))
+
+        done = self.run(str(saved), "--number", "17", "--json")
+
+        position = verify_draw(record).position(17)
+        assert msgspec.json.decode(done.stdout) == {
+            "valid": True,
+            "entrants": 500,
+            "number": 17,
+            "position": position,
+        }
+
+    def test_a_forged_draw_is_one_line(self, tmp_path: Path) -> None:
+        saved = tmp_path / "draw.json"
+        saved.write_bytes(
+            msgspec.json.encode(msgspec.structs.replace(a_record(a_seed(3), 500), seed=None, key=None))
+        )
+        forged = a_record(a_seed(4), 500, commitment=a_record(a_seed(3), 500).commitment)
+        (tmp_path / "forged.json").write_bytes(msgspec.json.encode(forged))
+
+        early, wrong = self.run(str(saved)), self.run(str(tmp_path / "forged.json"))
+        missing, other = self.run(str(tmp_path / "none.json")), self.run(__file__)
+
+        assert [done.returncode for done in (early, wrong, missing, other)] == [2, 2, 2, 2]
+        assert early.stderr == "holdfast: the draw is not valid: the order is not drawn yet\n"
+        assert "not the one that was committed to" in wrong.stderr
+        assert "cannot be read" in missing.stderr
+        assert "not the answer of" in other.stderr
+        assert all(done.stderr.count("\n") == 1 for done in (early, wrong, missing, other))

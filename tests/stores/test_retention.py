@@ -25,6 +25,7 @@ KEEP: dict[str, Any] = {
     "guests_keep_d": 90,
     "invitations_keep_d": 30,
     "past_shows_keep_d": 400,
+    "queue_keep_d": 30,
     "personal_keep_d": 1,
     "audit_personal_keep_d": 730,
 }

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.app import App
+from holdfast.background import build_retention
 from holdfast.waitingroom import Joiner, PlaceState, RoomState, verify_draw
 from holdfast.waitingroom.errors import NotYourTurn, QueueNotOpen, QueueSoldOut, TurnOver
 from tests.support import shows as cast
@@ -228,3 +229,33 @@ class TestSoldOut:
         assert sorted(position for position in positions if position is not None) == [0, 1, 2, 3, 4]
         with pytest.raises(QueueSoldOut):
             await join(room, 99)
+
+
+class TestRetention:
+    async def test_places_are_deleted_some_time_after_the_show(self, app: App, a_show: ShowMaker) -> None:
+        past, coming = [await a_room(app, await a_show()) for _ in range(2)]
+        for room in (past, coming):
+            await join(room, 1, 2, 3)
+            await room.draw()
+            await room.admit()
+        await app.postgres.execute(
+            "UPDATE show SET opens_at = now() - interval '60 days', closes_at = now() - interval '50 days',"
+            " starts_at = now() - interval '41 days', ends_at = now() - interval '40 days' WHERE id = $1",
+            past.show_id,
+        )
+
+        while await build_retention(app).delete_batch():
+            continue
+
+        counts = {room: await count_rows(room) for room in (past, coming)}
+        assert counts == {
+            past: {"queue_place": 0, "queue_turn": 0},
+            coming: {"queue_place": 3, "queue_turn": 3},
+        }
+        assert verify_draw(await app.waiting_rooms.load_draw(past.show_id)).n == 3
+
+
+async def count_rows(room: Room) -> dict[str, int]:
+    sql = "SELECT count(*) FROM {} WHERE show_id = $1"
+    tables = ("queue_place", "queue_turn")
+    return {table: await room.app.postgres.fetchval(sql.format(table), room.show_id) for table in tables}

@@ -4,7 +4,7 @@ import asyncio
 import time
 from functools import partial
 
-from holdfast.waitingroom import RoomState, verify_draw
+from holdfast.waitingroom import Joiner, RoomState, verify_draw
 from holdfast.waitingroom.draw import Permutation
 from tests.support.box_office import Office
 from tests.support.queue_crowd import QueueCrowd
@@ -14,6 +14,7 @@ from tests.support.waiting_room import Room, a_room
 PEOPLE, PEOPLE_FULL = 120, 1000
 INSIDE_MAX = 40
 BYTES_PER_PERSON_MAX = 200
+FIRST = 10**12  # an account that does not exist, and those after it
 # While people join, at the moment of the draw, and while people come in.
 BEFORE, AT_THE_DRAW, AFTER = (
     ("valkey", "web-1"),
@@ -86,6 +87,43 @@ async def assert_order(room: Room, crowd: QueueCrowd) -> None:
     assert first == sorted(first)
 
 
+async def test_many_join_in_batches_and_late_arrivals_follow(stage: Office, is_full: bool) -> None:
+    """Through the service that the API calls, many at once."""
+    people, late = (200_000, 2000) if is_full else (3000, 100)
+    room = await a_room(stage.app, await stage.a_show(seats=50))
+    began_s = time.perf_counter()
+    numbers = await join_many(room, range(FIRST, FIRST + people))
+    print(f"{people / (time.perf_counter() - began_s):.0f} joins per second")
+    await draw_now(room)
+    await until(partial(is_admitting, room), within_s=60)
+    after = FIRST + people
+    later = [await join_many(room, range(after + n, after + n + 1)) for n in range(late)]
+
+    record = await stage.app.waiting_rooms.load_draw(room.show_id)
+    positions = verify_draw(record).positions()
+
+    assert sorted(numbers) == list(range(people))
+    assert [number for (number,) in later] == list(range(people, people + late))
+    assert sorted(positions) == list(range(people))
+    for account in (FIRST, FIRST + people // 2, FIRST + people - 1):
+        place = await stage.app.waiting_rooms.find_place(room.show_id, account)
+        assert place is not None
+        assert place.position == positions[place.number]
+    await room.editor.close(room.show_id)
+
+
+async def join_many(room: Room, accounts: range) -> list[int]:
+    """In the order of the accounts, 1000 at once."""
+    found: list[int] = []
+    for first in range(0, len(accounts), 1000):
+        joins = (
+            room.app.waiting_rooms.join(room.show_id, Joiner(account))
+            for account in accounts[first : first + 1000]
+        )
+        found += [joined.place.number for joined in await asyncio.gather(*joins)]
+    return found
+
+
 async def test_two_million_people_fit(stage: Office, is_full: bool) -> None:
     """Loaded directly; prints the bytes per person. Everyone's position is computed, not stored."""
     people = 2_000_000 if is_full else 50_000
@@ -95,8 +133,8 @@ async def test_two_million_people_fit(stage: Office, is_full: bool) -> None:
     for first in range(0, people, 50_000):
         await postgres.fetch(
             "SELECT count(*) FROM join_queues(array_fill($1::bigint, ARRAY[$3::int]),"
-            " ARRAY(SELECT -generate_series($2::bigint, $2 + $3 - 1)))",
-            *(room.show_id, first + 1, 50_000),
+            " ARRAY(SELECT generate_series($2::bigint, $2 + $3 - 1)))",
+            *(room.show_id, FIRST + first, 50_000),
             timeout=60,
         )
     each = (await size(room) - before) / people

@@ -429,6 +429,7 @@ DECLARE
     v_recalls int;
     v_new     int;
     v_last    int;
+    v_now     timestamptz := clock_timestamp();
 BEGIN
     SELECT * INTO v_room FROM waiting_room AS room WHERE room.show_id = p_show;
     WITH again AS (
@@ -442,9 +443,9 @@ BEGIN
              LIMIT p_max)
      RETURNING number, position
     )
-    INSERT INTO queue_turn (show_id, opening, number, call, position, inside_max, ends_at)
-    SELECT p_show, p_opening, number, 2, position, v_room.inside_max,
-           now() + v_room.turn_s * interval '1 s'
+    INSERT INTO queue_turn (show_id, opening, number, call, position, inside_max, called_at, ends_at)
+    SELECT p_show, p_opening, number, 2, position, v_room.inside_max, v_now,
+           v_now + v_room.turn_s * interval '1 s'
       FROM again;
     GET DIAGNOSTICS v_recalls = ROW_COUNT;
     WITH live AS (
@@ -456,9 +457,9 @@ BEGIN
         ORDER BY given.ord
            LIMIT p_max - v_recalls
     ), added AS (
-        INSERT INTO queue_turn (show_id, opening, number, position, inside_max, ends_at)
-        SELECT p_show, p_opening, live.number, live.position, v_room.inside_max,
-               now() + v_room.turn_s * interval '1 s'
+        INSERT INTO queue_turn (show_id, opening, number, position, inside_max, called_at, ends_at)
+        SELECT p_show, p_opening, live.number, live.position, v_room.inside_max, v_now,
+               v_now + v_room.turn_s * interval '1 s'
           FROM live
      RETURNING position
     )
@@ -1205,7 +1206,7 @@ BEGIN
         UPDATE queue_turn
            SET state = CASE WHEN state = 'called' AND call = 1 THEN 'missed' ELSE 'over' END,
                recall_at = CASE WHEN state = 'called' AND call = 1 THEN p_recall_at END,
-               freed_at = now()
+               freed_at = clock_timestamp()
          WHERE show_id = p_show AND opening = p_opening AND freed_at IS NULL AND ends_at <= now()
      RETURNING number, state, redeemed_at
     ), ended AS (
@@ -1247,10 +1248,11 @@ CREATE FUNCTION end_visits(p_show bigint, p_opening integer, p_numbers integer[]
      WHERE show_id = p_show AND opening = p_opening AND number = ANY (p_numbers) AND state = 0;
     UPDATE queue_turn
        SET state = CASE state WHEN 'inside' THEN 'ending' ELSE 'over' END,
-           ended_at = CASE state WHEN 'inside' THEN now() END,
-           ends_at = CASE state WHEN 'inside' THEN least(ends_at, now() + p_grace_s * interval '1 s')
+           ended_at = CASE state WHEN 'inside' THEN clock_timestamp() END,
+           ends_at = CASE state WHEN 'inside'
+                                THEN least(ends_at, clock_timestamp() + p_grace_s * interval '1 s')
                                 ELSE ends_at END,
-           freed_at = CASE state WHEN 'called' THEN now() WHEN 'missed' THEN freed_at END
+           freed_at = CASE state WHEN 'called' THEN clock_timestamp() WHEN 'missed' THEN freed_at END
      WHERE show_id = p_show AND opening = p_opening AND number = ANY (p_numbers)
        AND state IN ('called', 'inside', 'missed');
 $$;
@@ -1639,7 +1641,7 @@ BEGIN
   ORDER BY ord;
 END $$;
 
-CREATE FUNCTION join_queues(p_show bigint[], p_account bigint[]) RETURNS TABLE(ord bigint, opening integer, number integer, is_new boolean)
+CREATE FUNCTION join_queues(p_show bigint[], p_account bigint[]) RETURNS TABLE(ord bigint, number integer, joined_s integer, is_new boolean)
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     AS $$
@@ -1687,7 +1689,7 @@ BEGIN
              WHERE queue.show_id = v_show AND queue.opening = v_queue.opening;
         END IF;
         RETURN QUERY
-        SELECT given.ord, v_queue.opening, place.number, place.number >= v_queue.joined
+        SELECT given.ord, place.number, place.joined_s, place.number >= v_queue.joined
           FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
          CROSS JOIN LATERAL current_place(v_show, v_queue.opening, given.account_id) AS place
          WHERE given.show_id = v_show;

@@ -11,6 +11,7 @@ SERVED = (
     "notifications",
     "pages",
     "payments",
+    "queue",
     "sale",
     "desk",
     "search",

@@ -71,6 +71,8 @@ class Permutation:
 
     def positions(self) -> list[int]:
         """Of all entrants. The network is the same; its values are looked up, because few differ."""
+        if self.n == 0:
+            return []
         a, b = _sides(self.n)
         tables = [[_mix(self.key, r, half) for half in range(a if r % 2 else b)] for r in range(ROUNDS)]
 

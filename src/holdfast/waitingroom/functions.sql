@@ -4,6 +4,9 @@
 -- A room that has just opened has no statistics, and a plan made then could read the whole queue for each
 -- batch: seqscans are off, and the place of a person is found by `current_place`, a look-up by its key.
 --
+-- The times when people begin and cease to count as inside are clock_timestamp(), taken under the lock of the
+-- queue: now() is the beginning of the transaction, maybe before the end of the one that had the lock.
+--
 -- Lock order: the row of the queue, then places, then turns. Joins of a show and the admission wait for each
 -- other at the queue's row; redeeming and leaving change rows of one person and never wait for it.
 
@@ -53,7 +56,7 @@ $$;
 -- Joins many people, each at the end of the queue of a show; a person with a live place stays there. A row
 -- for each of them, in any order; none if the room takes no one in its present state.
 CREATE OR REPLACE FUNCTION join_queues(p_show bigint[], p_account bigint[])
-RETURNS TABLE (ord bigint, opening int, number int, is_new boolean)
+RETURNS TABLE (ord bigint, number int, joined_s int, is_new boolean)
 LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
     v_show     bigint;
@@ -99,7 +102,7 @@ BEGIN
              WHERE queue.show_id = v_show AND queue.opening = v_queue.opening;
         END IF;
         RETURN QUERY
-        SELECT given.ord, v_queue.opening, place.number, place.number >= v_queue.joined
+        SELECT given.ord, place.number, place.joined_s, place.number >= v_queue.joined
           FROM unnest(p_show, p_account) WITH ORDINALITY AS given (show_id, account_id, ord)
          CROSS JOIN LATERAL current_place(v_show, v_queue.opening, given.account_id) AS place
          WHERE given.show_id = v_show;
@@ -115,10 +118,11 @@ CREATE OR REPLACE FUNCTION end_visits(
      WHERE show_id = p_show AND opening = p_opening AND number = ANY (p_numbers) AND state = 0;
     UPDATE queue_turn
        SET state = CASE state WHEN 'inside' THEN 'ending' ELSE 'over' END,
-           ended_at = CASE state WHEN 'inside' THEN now() END,
-           ends_at = CASE state WHEN 'inside' THEN least(ends_at, now() + p_grace_s * interval '1 s')
+           ended_at = CASE state WHEN 'inside' THEN clock_timestamp() END,
+           ends_at = CASE state WHEN 'inside'
+                                THEN least(ends_at, clock_timestamp() + p_grace_s * interval '1 s')
                                 ELSE ends_at END,
-           freed_at = CASE state WHEN 'called' THEN now() WHEN 'missed' THEN freed_at END
+           freed_at = CASE state WHEN 'called' THEN clock_timestamp() WHEN 'missed' THEN freed_at END
      WHERE show_id = p_show AND opening = p_opening AND number = ANY (p_numbers)
        AND state IN ('called', 'inside', 'missed');
 $$;
@@ -134,7 +138,7 @@ BEGIN
         UPDATE queue_turn
            SET state = CASE WHEN state = 'called' AND call = 1 THEN 'missed' ELSE 'over' END,
                recall_at = CASE WHEN state = 'called' AND call = 1 THEN p_recall_at END,
-               freed_at = now()
+               freed_at = clock_timestamp()
          WHERE show_id = p_show AND opening = p_opening AND freed_at IS NULL AND ends_at <= now()
      RETURNING number, state, redeemed_at
     ), ended AS (
@@ -159,6 +163,7 @@ DECLARE
     v_recalls int;
     v_new     int;
     v_last    int;
+    v_now     timestamptz := clock_timestamp();
 BEGIN
     SELECT * INTO v_room FROM waiting_room AS room WHERE room.show_id = p_show;
     WITH again AS (
@@ -172,9 +177,9 @@ BEGIN
              LIMIT p_max)
      RETURNING number, position
     )
-    INSERT INTO queue_turn (show_id, opening, number, call, position, inside_max, ends_at)
-    SELECT p_show, p_opening, number, 2, position, v_room.inside_max,
-           now() + v_room.turn_s * interval '1 s'
+    INSERT INTO queue_turn (show_id, opening, number, call, position, inside_max, called_at, ends_at)
+    SELECT p_show, p_opening, number, 2, position, v_room.inside_max, v_now,
+           v_now + v_room.turn_s * interval '1 s'
       FROM again;
     GET DIAGNOSTICS v_recalls = ROW_COUNT;
     WITH live AS (
@@ -186,9 +191,9 @@ BEGIN
         ORDER BY given.ord
            LIMIT p_max - v_recalls
     ), added AS (
-        INSERT INTO queue_turn (show_id, opening, number, position, inside_max, ends_at)
-        SELECT p_show, p_opening, live.number, live.position, v_room.inside_max,
-               now() + v_room.turn_s * interval '1 s'
+        INSERT INTO queue_turn (show_id, opening, number, position, inside_max, called_at, ends_at)
+        SELECT p_show, p_opening, live.number, live.position, v_room.inside_max, v_now,
+               v_now + v_room.turn_s * interval '1 s'
           FROM live
      RETURNING position
     )

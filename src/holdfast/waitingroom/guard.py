@@ -10,8 +10,10 @@ END_GRACE_S, when no process can still accept the old pass. Times are the ledger
 list.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -32,9 +34,12 @@ from holdfast.waitingroom.signed import QueueClaims, TokenKind, check_claims, re
 Q = Queries("holdfast.waitingroom")
 
 FRESH_S = 1.0
+FOLLOW_S = 0.75  # pause of the job that reads it
 STALE_MAX_S = 3.0
-END_GRACE_S = 5  # longer than STALE_MAX_S
+AGE_MAX_S = 4.0  # of what a pass is checked with, counted from the question
+END_GRACE_S = 5  # longer than AGE_MAX_S
 OPEN_STALE_MAX_S = 60.0  # shows without a room are sold this long from an old list
+OPEN_WAIT_S = 0.25  # and wait this long for a new one
 PASS_LIFE_MAX_S = 7200  # the longest window
 OVERLAP_S = 30  # a commit may come this late after its own time
 READ_MAX = 50_000  # verified passes remembered per process
@@ -105,6 +110,8 @@ class AdmissionGuard:
             room = shows.rooms.get(show_id)
         if room is None or not room.is_guarding:
             return
+        if self._monotonic() - shows.read_at_s > AGE_MAX_S:  # the answer itself took long
+            raise EngineDown("ledger")
         if not admission:
             metrics.add("admissions_checked_total", outcome="none")
             raise NotAdmitted
@@ -114,6 +121,12 @@ class AdmissionGuard:
     async def clock_s(self) -> float:
         """The time by the ledger's clock, in seconds since 1970."""
         return (await self._shows.get(ALL)).clock_s(self._monotonic())
+
+    async def follow(self) -> int:
+        """A job of every web process: no hold waits for the list."""
+        with suppress(EngineDown):
+            await self._shows.renew(ALL)
+        return 0
 
     async def refresh(self) -> None:
         """After a change: this process knows it at once, others within STALE_MAX_S."""
@@ -157,13 +170,15 @@ class AdmissionGuard:
         return claims
 
     async def _load_shows(self, show_id: int) -> GuardedShows:
-        try:
+        # Losing holds need no PostgreSQL: while it is slow or away, a show that had no room a moment ago
+        # answers them from the map as ever.
+        old = self._shows.peek(ALL, age_max_s=OPEN_STALE_MAX_S)
+        if old is None or show_id in old.rooms:
             return await self._shows.get(ALL)
-        except EngineDown:
-            # Losing holds need no PostgreSQL: a show without a room answers them from the map as ever.
-            old = self._shows.peek(ALL, age_max_s=OPEN_STALE_MAX_S)
-            if old is None or show_id in old.rooms:
-                raise
+        try:
+            async with asyncio.timeout(OPEN_WAIT_S):
+                return await self._shows.get(ALL)
+        except (EngineDown, TimeoutError):
             return old
 
     async def _load(self, _: str) -> GuardedShows:

@@ -26,6 +26,7 @@ from holdfast.waitingroom.room import RoomState
 Q = Queries("holdfast.waitingroom")
 STEPS = Queries("holdfast.waitingroom", "jobs")
 CALLED_MAX = 1_000  # per step and room
+QUIET_S = 300  # without a person waiting, a room that demand has opened closes
 PASSED_OVER = 2  # positions looked at per person to call: some have left
 
 
@@ -100,6 +101,9 @@ class RoomJobs:
             since_call_s=(room["now"] - since).total_seconds(),
             ledger_ms=(time.perf_counter() - began_s) * 1000,
         )
+        if room["opened_by"] == "demand" and not waiting and measured.since_call_s > QUIET_S:
+            await self._end_by_itself(tx, room, left)
+            return 0
         rate = next_rate(room["rate"], room["per_minute_max"], measured)
         most = min(count_next(measured, rate, room["inside_max"]), CALLED_MAX)
         called = 0
@@ -115,6 +119,11 @@ class RoomJobs:
             await log_step(tx, show_id, opening, "called", called=called, seats_left=left)
         metrics.add("queue_called_total", called)
         return called
+
+    async def _end_by_itself(self, tx: Transaction, room: asyncpg.Record, left: int) -> None:
+        """The rush is over: seats are held without the room, until the next rush."""
+        await end_queue(tx, room["show_id"], room["opening"], RoomState.CLOSED, left)
+        await tx.execute(STEPS.begin_next_opening, room["show_id"], room["opening"] + 1)
 
 
 def find_numbers(room: asyncpg.Record, count: int) -> list[int]:

@@ -82,6 +82,13 @@ UPDATE queue
  WHERE show_id = $1
    AND opening = $2;
 
+-- name: begin_next_opening
+-- A room that may open by itself again.
+WITH moved AS (
+    UPDATE waiting_room SET opening = $2 WHERE show_id = $1
+)
+INSERT INTO queue (show_id, opening) VALUES ($1, $2);
+
 -- name: log
 INSERT INTO queue_log (show_id, opening, kind, joined, serving, inside, called, seats_left)
      SELECT show_id, opening, $3, joined, serving,

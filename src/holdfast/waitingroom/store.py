@@ -11,15 +11,12 @@ second and process.
 
 import hmac
 from collections.abc import Sequence
-from typing import Any
-
-import asyncpg
 
 from holdfast.catalogue import Catalogue
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.cache import Cache
-from holdfast.engines.postgres import Postgres, Queries
+from holdfast.engines.postgres import Postgres, Queries, Row
 from holdfast.tickets import Tickets
 from holdfast.waitingroom.draw import DrawRecord
 from holdfast.waitingroom.errors import NoPlace, NoQueue, QueueNotOpen, QueueSoldOut
@@ -35,6 +32,9 @@ from holdfast.web.puzzles import PUZZLE_LIFE_S, ProofNeeded, check_proof, new_pu
 Q = Queries("holdfast.waitingroom")
 STATUS_FRESH_S, STATUS_STALE_MAX_S = 1.0, 2.0
 LEFT = 1  # queue_place.state
+# What a place that was just taken has in the columns of its turn.
+NOT_CALLED = dict.fromkeys(("call", "turn_state", "ends_at", "redeemed_at", "recall_at")) | {"state": 0}
+JoinedRow = tuple[Row, bool]  # as find_place returns it; whether it is new
 
 
 class WaitingRooms:
@@ -48,7 +48,7 @@ class WaitingRooms:
         self._views: Cache[int, RoomView | None] = Cache(
             self._load_view, fresh_s=STATUS_FRESH_S, stale_max_s=STATUS_STALE_MAX_S
         )
-        self._join: Batcher[tuple[int, int], tuple[int, bool] | None] = Batcher(
+        self._join: Batcher[tuple[int, int], JoinedRow | None] = Batcher(
             self._join_many, batch_max=config.batch_max, waiting_max=config.waiting_max
         )
 
@@ -70,10 +70,10 @@ class WaitingRooms:
         if joined is None:  # closed a moment ago
             self._refuse_unless_joinable((await self._renew(show_id)).status)
             raise QueueNotOpen
-        _, is_new = joined
-        place = await self._load_place(view, joiner.account_id)
-        assert place is not None, "the place was just written"
-        return Joined(place, is_new)
+        row, is_new = joined
+        if not is_new:
+            row = await self._find_row(view.status, joiner.account_id) or row
+        return Joined(await self._build_place(view, joiner.account_id, row), is_new)
 
     async def find_place(self, show_id: int, account_id: int) -> Place | None:
         """The person's place; also one that they took as a guest before signing in."""
@@ -95,6 +95,8 @@ class WaitingRooms:
         """The pass of a person whose turn it is; the same window again while it lasts."""
         view = await self._require_view(show_id)
         opening = view.status.opening
+        if view.status.state is RoomState.DRAINED:
+            raise QueueSoldOut
         if place_token:
             claims = await self.guard.read(place_token)
             check_claims(claims, TokenKind.PLACE, show_id, opening, account_id)
@@ -163,15 +165,16 @@ class WaitingRooms:
         self._views.drop(show_id)
         self._catalogue.clear_cached_responses()
 
-    async def _join_many(self, people: Sequence[tuple[int, int]]) -> list[tuple[int, bool] | None]:
+    async def _join_many(self, people: Sequence[tuple[int, int]]) -> list[JoinedRow | None]:
         shows, accounts = [show_id for show_id, _ in people], [account_id for _, account_id in people]
         rows = {row["ord"] - 1: row for row in await self._postgres.fetch(Q.join, shows, accounts)}
-        found: list[tuple[int, bool] | None] = []
+        found: list[JoinedRow | None] = []
         known: set[tuple[int, int]] = set()
         for index, person in enumerate(people):
             row = rows.get(index)
             # Of two requests of one person in one batch, the first is the one that joins.
-            found.append(None if row is None else (row["number"], row["is_new"] and person not in known))
+            is_new = row is not None and row["is_new"] and person not in known
+            found.append(None if row is None else ({**NOT_CALLED, **row}, is_new))
             known.add(person)
         return found
 
@@ -193,12 +196,11 @@ class WaitingRooms:
         row = await self._find_row(view.status, account_id)
         if row is None:
             return None
-        is_called_before_draw = row["turn_state"] is not None and view.status.entrants is None
-        if is_called_before_draw or row["number"] >= view.status.joined:  # the view is older than the place
+        if row["turn_state"] is not None and view.status.entrants is None:  # the view is older than the draw
             view = await self._renew(view.status.show_id)
         return await self._build_place(view, account_id, row)
 
-    async def _find_row(self, status: RoomStatus, account_id: int) -> asyncpg.Record | None:
+    async def _find_row(self, status: RoomStatus, account_id: int) -> Row | None:
         """The current place. A guest's is adopted by the account that the guest has logged in to."""
         key = (status.show_id, status.opening, account_id)
         row = await self._postgres.fetchrow(Q.find_place, *key)
@@ -207,7 +209,7 @@ class WaitingRooms:
             row = await self._postgres.fetchrow(Q.find_place, *key)
         return row
 
-    async def _build_place(self, view: RoomView, account_id: int, row: Any) -> Place:
+    async def _build_place(self, view: RoomView, account_id: int, row: Row) -> Place:
         status, opened_at = view.status, view.opened_at
         joined_s = row["joined_s"] + (int(opened_at.timestamp()) if opened_at is not None else 0)
         claims = QueueClaims(

@@ -53,7 +53,8 @@ def build_view(row: "Row") -> RoomView:
         for ago_s, name in ((60, "serving_1m"), (300, "serving_5m"))
         if row[name] is not None
     ]
-    rates = measure_rates(LogPoint(now_s, serving), earlier)
+    at = LogPoint(now_s, serving)
+    rates, lately = measure_rates(at, earlier), measure_rates(at, earlier[:2][-1:])
     status = RoomStatus(
         show_id=row["show_id"],
         opening=row["opening"],
@@ -66,7 +67,7 @@ def build_view(row: "Row") -> RoomView:
         serving=serving,
         inside=row["inside"],
         inside_max=row["inside_max"],
-        per_minute=round(60 * rates[-1], 1) if rates else 0.0,
+        per_minute=round(60 * lately[0], 1) if lately else 0.0,
         seats_left=row["seats"] if row["seats_left"] is None else row["seats_left"],
         poll_after_s=spread_polls_s(row["joined"] - serving),
         now=now,
