@@ -85,6 +85,7 @@ class TestRedisAway:
         show = await a_show(stage.app, 20)
         async with open_app(replace(stage.app.config, ledger_only_max=1, postgres_pool_max=2)) as narrow:
             await narrow.catalogue.show_on_sale(show)
+            await narrow.waiting_rooms.guard.refresh()
             async with narrow.postgres.lease(), narrow.postgres.lease():
                 first = asyncio.create_task(hold(narrow, show, an_owner(), 4))
                 await asyncio.sleep(0.05)

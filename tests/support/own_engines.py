@@ -65,7 +65,7 @@ class Stage:
     async def between(self, show_id: int) -> AsyncIterator[None]:
         """While this lasts, whatever `slow` claims does not become a row."""
         await self.slow.catalogue.show_on_sale(show_id)
-        await self.slow.waiting_rooms.guard.refresh()
+        await self.slow.waiting_rooms.guard.refresh()  # a hold reads it before its claim
         async with self.slow.postgres.lease(), self.slow.postgres.lease():
             yield
 
