@@ -79,6 +79,11 @@ RECORDED = {
     "reset_account": "account.reset",
     "erase_account": "account.erased",
     "remove_second_factor": "account.second_factor_removed",
+    "set_show_queue": "queue.changed",
+    "open_show_queue": "queue.opened",
+    "close_show_queue": "queue.closed",
+    "override_show_queue": "queue.overridden",
+    "set_show_queue_beacon": "queue.beacon_set",
 }
 NOT_RECORDED = {
     "preview_price_rules": "changes nothing",

@@ -283,7 +283,7 @@ HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking | None]], st
     NoticeKind.INVITATION: (is_invited, "join a team", "“The Paper Mill”", set()),
     NoticeKind.CHARGEBACK_OPEN: (is_disputed_now, "€15.00", "are suspended", set()),
     NoticeKind.CHARGEBACK_WON: (wins_the_dispute, "in your favour", "valid again", set()),
-    NoticeKind.CHARGEBACK_LOST: (loses_the_dispute, "was lost", "not paid out to you", set()),
+    NoticeKind.CHARGEBACK_LOST: (loses_the_dispute, "was lost", "be paid out to you", set()),
     **{
         NoticeKind(mail): (changes(mail), subject, words, set())
         for mail, subject, words in (

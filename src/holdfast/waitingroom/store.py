@@ -103,16 +103,16 @@ class WaitingRooms:
         row = await self._find_row(view.status, account_id)
         if row is None:
             raise NoPlace
-        redeemed = await self._postgres.fetchrow(Q.redeem, show_id, opening, row["number"])
+        number = row["number"]
+        redeemed: Row | None = await self._postgres.fetchrow(Q.redeem, show_id, opening, number)
         if redeemed is None:
             # A second request, or too late: as it is now.
-            row = await self._find_row(view.status, account_id)
-            assert row is not None, "places are not deleted while their room is open"
-            place = await self._build_place(view, account_id, row)
+            redeemed = await self._find_row(view.status, account_id)
+            assert redeemed is not None, "places are not deleted while their room is open"
+            place = await self._build_place(view, account_id, redeemed)
             if place.state is not PlaceState.INSIDE:
                 raise refuse_turn(place)
-            redeemed = row
-        number, ends_at = row["number"], redeemed["ends_at"]
+        ends_at = redeemed["ends_at"]
         claims = QueueClaims(
             TokenKind.ADMISSION,
             *(show_id, opening, account_id, number),
