@@ -6,6 +6,7 @@ from functools import partial
 
 from holdfast.waitingroom import Joiner, RoomState, verify_draw
 from holdfast.waitingroom.draw import Permutation
+from holdfast.waitingroom.guard import OPEN_STALE_MAX_S
 from tests.support.box_office import Office
 from tests.support.queue_crowd import QueueCrowd
 from tests.support.wait import until
@@ -29,6 +30,8 @@ async def test_killed_parts_take_no_place_with_them(stage: Office, is_full: bool
     room = await a_room(stage.app, await stage.a_show(seats=people * 2), inside_max=INSIDE_MAX)
     crowd = QueueCrowd(stage, room.show_id, await stage.fans(people))
     *_, stranger = await stage.fans(1)
+    # A process may not have read yet that the room is open; the guard promises it after this time.
+    await asyncio.sleep(OPEN_STALE_MAX_S)
 
     async with asyncio.TaskGroup() as group:
         pushing = group.create_task(crowd.try_without_a_pass(stranger))

@@ -38,7 +38,9 @@ FOLLOW_S = 0.75  # pause of the job that reads it
 STALE_MAX_S = 3.0
 AGE_MAX_S = 4.0  # of what a pass is checked with, counted from the question
 END_GRACE_S = 5  # longer than AGE_MAX_S
-OPEN_STALE_MAX_S = 60.0  # shows without a room are sold this long from an old list
+# Shows without a room are sold this long from an old list. It is also the time after which every process
+# guards a room that was opened: one that could not read it refuses then.
+OPEN_STALE_MAX_S = 5.0
 OPEN_WAIT_S = 0.25  # and wait this long for a new one
 PASS_LIFE_MAX_S = 7200  # the longest window
 OVERLAP_S = 30  # a commit may come this late after its own time
