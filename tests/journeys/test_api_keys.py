@@ -201,10 +201,13 @@ class TestWrongKeys:
     async def test_a_key_is_limited_like_an_account(self, app: App, owner: Fan) -> None:
         created = await made(owner, "catalogue")
 
-        answer = await machine(owner, created["secret"]).send("GET", "/events")
-
         quota = app.config.key_requests_per_minute_max
-        assert answer.headers["ratelimit-policy"] == f'"api-key";q={quota};w=60'
+        wanted, policies = f'"api-key";q={quota};w=60', set[str]()
+        # The header names the tightest limit: at first that of the address, which other tests have used, too.
+        while wanted not in policies:
+            answer = await machine(owner, created["secret"]).send("GET", "/events")
+            assert answer.status_code == 200
+            policies.add(answer.headers["ratelimit-policy"])
 
 
 async def test_the_same_idempotency_key_of_a_person_and_of_a_key(owner: Fan) -> None:
