@@ -1,4 +1,4 @@
-"""A way to the ledger or to Redis that can be cut, and mended."""
+"""A way to the ledger or to Redis that can be cut, and mended; or that is long."""
 
 import asyncio
 import tempfile
@@ -18,6 +18,7 @@ class Line:
     config: Config  # leads to the engine over this line
     target: str
     is_cut: bool = False
+    delay_s: float = 0.0  # of every answer
     calls: set[asyncio.StreamWriter] = field(default_factory=set)
 
     def cut(self) -> None:
@@ -34,13 +35,15 @@ class Line:
             return
         there, back = await asyncio.open_unix_connection(self.target)
         self.calls |= {writer, back}
-        await asyncio.gather(_pump(reader, back), _pump(there, writer))
+        await asyncio.gather(_pump(reader, back), _pump(there, writer, self.delay_s))
         self.calls -= {writer, back}
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay_s: float = 0.0) -> None:
     with suppress(OSError):  # cut: that is what it is for
         while data := await reader.read(65_536):
+            if delay_s:
+                await asyncio.sleep(delay_s)
             writer.write(data)
             await writer.drain()
     writer.close()

@@ -28,6 +28,7 @@ from holdfast.cli.notifications import notices
 from holdfast.cli.openapi import openapi
 from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild_copies import figures, search
+from holdfast.cli.rehearsal import rehearse
 from holdfast.cli.replay import replay
 from holdfast.cli.scanner import gate
 from holdfast.cli.simulation import capacity, simulate
@@ -54,7 +55,7 @@ cli = typer.Typer(
 cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 cli.add_typer(backup, name="backup")
 cli.command("after-restore")(after_restore)
-for _command in (gate, capacity, openapi, verify_draw):
+for _command in (gate, capacity, rehearse, openapi, verify_draw):
     cli.command()(_command)
 GROUPS = {"account": accounts, "api-key": api_keys, "keys": keys, "tickets": tickets, "facts": facts}
 GROUPS |= {"figures": figures, "simulate": simulate}

@@ -14,12 +14,12 @@ import typer
 
 from holdfast.cli import print_json
 from holdfast.engines.errors import OperatorError
-from holdfast.simulation import Scenario, Workload
+from holdfast.simulation import RehearsalOptions, Scenario, Workload
 
 if TYPE_CHECKING:
     from holdfast.simulation.capacity import Section
 
-Kind = type[Scenario] | type[Workload]
+Kind = type[Scenario] | type[Workload] | type[RehearsalOptions]
 
 EXTRA = "pip install 'holdfast[simulation]'"
 simulate = typer.Typer(help="Simulate what has not happened yet.", no_args_is_help=True)

@@ -29,6 +29,10 @@ HELP = {
     "hold_batch_seconds": "time of a batch of holds in Redis",
     "open_batch_size": "callers that travelled together to the ledger",
     "open_batch_seconds": "time of a batch of bookings in the ledger",
+    "postgres_wait_seconds": "time that a caller waited for a connection to the ledger",
+    "postgres_use_seconds": "time that a caller had a connection to the ledger",
+    "gateway_seconds": "time of a call of the payment gateway, by step",
+    "process_cpu_seconds_total": "processor time of our processes, by kind: web or work",
     "http_seconds": "time from request to answer, by route",
     "connections_refused_total": "connections refused before a request was read, by status",
     "http_answers_total": "answers, by route and status",
@@ -94,6 +98,7 @@ class Meter:
         self._histograms: dict[tuple[str, Labels], list[float]] = {}
         self._measures: dict[tuple[str, Labels], tuple[float, float]] = {}
         self._folder: Path | None = None
+        self._process = ""
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
         self._counters[name, tuple(labels.items())] += amount
@@ -113,10 +118,10 @@ class Meter:
         slots[bisect_left(buckets, value)] += 1
         slots[-1] += value
 
-    def share(self, folder: Path) -> None:
+    def share(self, folder: Path, process: str) -> None:
         """From now on `flush` writes this process' sums where the others can read them."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
+        self._folder, self._process = folder, process
 
     async def flush(self) -> int:
         """A job: write our sums to the shared folder."""
@@ -141,6 +146,8 @@ class Meter:
         return [own, *(_sums_in(p) for p in others)]
 
     def _sums(self) -> Sums:
+        if self._process:
+            self._counters["process_cpu_seconds_total", (("process", self._process),)] = time.process_time()
         return Sums(
             counters={_flat(key): value for key, value in self._counters.items()},
             gauges={_flat(key): value for key, value in self._gauges.items()},

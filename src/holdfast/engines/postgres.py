@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import asyncpg
 
 from holdfast.engines.errors import EngineDown
+from holdfast.engines.metrics import metrics
 
 NAME = re.compile(r"^-- name: (\w+)\n((?:--.*\n)*)", re.MULTILINE)
 
@@ -128,11 +129,13 @@ class Postgres:
     async def lease(self) -> AsyncIterator[Transaction]:
         """A connection; engine trouble inside the block becomes EngineDown."""
         pool = await self._ready()
+        began = time.monotonic()
         try:
             connection = await pool.acquire(timeout=self._timeout_s)
         except LOST as error:
             self._down_until = time.monotonic() + DOWN_FOR_S
             raise EngineDown("ledger") from error
+        metrics.observe("postgres_wait_seconds", (got := time.monotonic()) - began)
         try:
             yield connection
         except asyncpg.ReadOnlySQLTransactionError as error:
@@ -143,6 +146,7 @@ class Postgres:
         except LOST as error:
             raise EngineDown("ledger", unknown=True) from error
         finally:
+            metrics.observe("postgres_use_seconds", time.monotonic() - got)
             await self._give_back(pool, connection)
 
     @asynccontextmanager

@@ -173,6 +173,7 @@ class SagaRunner:
             # Another gateway was configured when it was made. "Absent" from this one would prove nothing.
             log.error("payment belongs to another gateway", key=key, gateway=payment.gateway)
             return Charge(answer=GatewayAnswer.UNKNOWN)
+        began = time.monotonic()
         with fault_injection.fault_points(f"gateway.{step}"):
             match step:
                 case PaymentStep.CHARGE:
@@ -183,6 +184,7 @@ class SagaRunner:
                     charge = await self._cancel_or_find_capture(key, reference)
                 case _:
                     raise AssertionError(f"{step} is not a call of the gateway")
+        metrics.observe("gateway_seconds", time.monotonic() - began, step=step)
         metrics.add("gateway_answers_total", step=step, answer=charge.answer)
         # YES to a cancel request means that no money moves; NO means that it has moved.
         captured = GatewayAnswer.NO if step in CANCELS else GatewayAnswer.YES

@@ -122,7 +122,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
                 cue.tell()
 
     log.set_up()
-    metrics.share(DataFolder(config.data_dir).meter)
+    metrics.share(DataFolder(config.data_dir).meter, "web")
     rarely_collect()
     favour_loop()
     allow_connections()
@@ -177,7 +177,7 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
     from holdfast.web import log
 
     log.set_up()
-    metrics.share(DataFolder(config.data_dir).meter)
+    metrics.share(DataFolder(config.data_dir).meter, "work")
 
     async def work() -> None:
         stop = asyncio.Event()
