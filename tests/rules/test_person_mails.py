@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from holdfast.accounts import LANGUAGES
-from holdfast.notifications.message_data import SAMPLE, load_templates
+from holdfast.notifications.message_data import load_templates
 from holdfast.notifications.notice import PERSON_KINDS, NoticeKind
 from holdfast.notifications.render import MessageData, compose_message, render_text
+from holdfast.notifications.sample_data import SAMPLE
 
 
 @pytest.mark.parametrize("locale", LANGUAGES)

@@ -14,7 +14,8 @@ from holdfast.accounts import (
     SignedIn,
     WrongPassword,
 )
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.errors import TokenExpired, TokenInvalid
 from holdfast.web.caller import Role
 from tests.support.account_processes import CONFIG, HERE, PASSWORD, Offices, bearer, is_let_in, signed_up
@@ -51,6 +52,23 @@ async def test_a_sign_up_with_a_taken_address_gets_an_account_of_its_own(
             await people.log_in(email=address, password="her own password", address=HERE)
     assert people.verify(bearer(eve)).role is people.verify(bearer(fresh)).role is Role.FAN
     assert (await people.log_in(email=email, password=PASSWORD, address=HERE)).account == ann.account
+
+
+async def test_a_sign_up_that_fails_at_its_end_leaves_no_account(
+    people: Accounts, email: str, postgres: Postgres
+) -> None:
+    """Else its retry, with the same Idempotency-Key, would make a second one."""
+
+    async def fail(tx: Transaction, account_id: int) -> None:
+        raise EngineDown("postgres")
+
+    with pytest.raises(EngineDown):
+        await people.sign_up(email=email, password=PASSWORD, name="Ann", also=fail)
+
+    count = "SELECT count(*) FROM account WHERE contact_email = $1"
+    assert await postgres.fetchval(count, email) == 0
+    await people.sign_up(email=email, password=PASSWORD, name="Ann")
+    assert await postgres.fetchval(count, email) == 1
 
 
 async def test_neither_password_nor_refresh_token_is_in_the_ledger(

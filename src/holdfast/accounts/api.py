@@ -21,6 +21,7 @@ from holdfast.accounts.account import (
 )
 from holdfast.accounts.errors import AccountBanned, BadCredentials, SecondFactorRequired, WrongPassword
 from holdfast.accounts.store import Accounts
+from holdfast.engines.postgres import Transaction
 from holdfast.errors import Busy, NotSignedIn, TokenExpired, TokenInvalid, TooManyRequests
 from holdfast.legal import Agreed, TermsChanged, TermsInForce
 from holdfast.web.caller import Role
@@ -92,16 +93,21 @@ async def create_account(request: Request) -> Response:
     terms = await get_app(request).legal.terms_of_house() if body.agreed is not None else TermsInForce()
     terms.check(body.agreed or ())
     await limit(request, "sign-up")
-    locale = choose_language(request.headers.get("accept-language"))
+    app, locale = get_app(request), choose_language(request.headers.get("accept-language"))
+
+    async def agree_and_confirm(tx: Transaction, account_id: int) -> None:
+        # With the account or not at all: a request that fails after it would make a second one when retried.
+        await app.legal.agree(account_id, terms, on=tx)
+        await app.people.request_confirmation(account_id, locale, tx)
+
     signed_in = await _accounts(request).sign_up(
         email=body.email,
         password=body.password,
         name=body.name.strip(),
         locale=locale,
         device=device(request),
+        also=agree_and_confirm,
     )
-    await get_app(request).legal.agree(signed_in.account.account_id, terms)
-    await get_app(request).people.request_confirmation(signed_in.account.account_id, locale)
     return answer(201, signed_in_page(request, signed_in), NO_STORE)
 
 

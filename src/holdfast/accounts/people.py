@@ -23,7 +23,7 @@ from holdfast.accounts.errors import (
 from holdfast.accounts.mail_token import MailToken, PersonMail, PersonMails, Purpose, SessionInfo
 from holdfast.accounts.mail_tokens import MailTokens
 from holdfast.accounts.store import Accounts
-from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
+from holdfast.engines.postgres import Postgres, Queries, Queryable, Transaction, require_row
 from holdfast.errors import TokenInvalid
 from holdfast.web.caller import Caller
 
@@ -50,12 +50,12 @@ class People:
         """A link that signs in. An address without an account gets one, too: using it makes the account."""
         await self._request(PersonMail.SIGN_IN_LINK, normal_email(email), None, locale)
 
-    async def request_confirmation(self, account_id: int, locale: str) -> None:
+    async def request_confirmation(self, account_id: int, locale: str, on: Queryable | None = None) -> None:
         """To the address that the account names, if it is not proved yet."""
-        row = await self._person(account_id)
+        row = await self._person(account_id, on)
         account = build_account(row)
         if not account.is_verified and (row["contact_email"] or not row["is_guest"]):
-            await self._request(PersonMail.CONFIRM_ADDRESS, account.email, account_id, locale)
+            await self._request(PersonMail.CONFIRM_ADDRESS, account.email, account_id, locale, on)
 
     async def request_change(
         self, caller: Caller, *, email: str, password: str, address: str, locale: str
@@ -64,8 +64,16 @@ class People:
         await self._accounts.check_password(caller.account_id, password, address)
         await self._request(PersonMail.CONFIRM_ADDRESS, normal_email(email), caller.account_id, locale)
 
-    async def _request(self, mail: PersonMail, email: str, account_id: int | None, locale: str) -> None:
-        await self._mails.request(self._postgres, mail, email=email, account_id=account_id, locale=locale)
+    async def _request(
+        self,
+        mail: PersonMail,
+        email: str,
+        account_id: int | None,
+        locale: str,
+        on: Queryable | None = None,
+    ) -> None:
+        on = on or self._postgres
+        await self._mails.request(on, mail, email=email, account_id=account_id, locale=locale)
 
     # ── links that a person uses ──────────────────────────────────────────────────────
 
@@ -254,8 +262,8 @@ class People:
         self._accounts.refuse_sessions(ended)
         return len(ended)
 
-    async def _person(self, account_id: int) -> Any:
-        row = await self._postgres.fetchrow(Q.person, account_id)
+    async def _person(self, account_id: int, on: Queryable | None = None) -> Any:
+        row = await (on or self._postgres).fetchrow(Q.person, account_id)
         if row is None:
             raise TokenInvalid
         return row

@@ -7,7 +7,7 @@ few seconds; when it could not for REVOCATIONS_STALE_MAX_S, every token is refus
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import structlog
@@ -53,6 +53,8 @@ PRUNE_MAX = 1_000
 ADD_MAX = 5_000
 REFRESH_TOKEN_BYTES = 32
 DEVICE_LENGTH_MAX = 300  # of a User-Agent
+
+AlsoAtSignUp = Callable[[Transaction, int], Awaitable[None]]  # the new account
 
 
 async def replace_signing_keys(tx: Queryable) -> None:
@@ -159,12 +161,24 @@ class Accounts:
         return sign(self.signing_key, claims_for(caller, version=version, now=self._wall(), ttl_s=ttl_s))
 
     async def sign_up(
-        self, *, email: str, password: str, name: str, locale: str = LANGUAGES[0], device: str = ""
+        self,
+        *,
+        email: str,
+        password: str,
+        name: str,
+        locale: str = LANGUAGES[0],
+        device: str = "",
+        also: AlsoAtSignUp | None = None,
     ) -> SignedIn:
-        """A new account. Whether the address is another account's, the answer does not reveal."""
+        """A new account. Whether the address is another account's, the answer does not reveal.
+
+        `also` is written in the same transaction: if it fails, there is no account, and a retry makes one.
+        """
         hashed = await self.hashed(password)
         async with self._postgres.transaction() as tx:
             row = await self.add(tx, email=email, name=name, hashed=hashed, locale=locale)
+            if also is not None:
+                await also(tx, row["id"])
             return await self._open_session(tx, build_account(row), device, FirstStep.PASSWORD)
 
     async def hashed(self, password: str, *, is_known: bool = False) -> str:

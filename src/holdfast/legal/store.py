@@ -54,11 +54,18 @@ class Legal:
         terms.check(agreed)
         await self.agree(account_id, terms, *key)
 
-    async def agree(self, account_id: int, terms: TermsInForce, show_id: int = 0, number: int = 0) -> None:
+    async def agree(
+        self,
+        account_id: int,
+        terms: TermsInForce,
+        show_id: int = 0,
+        number: int = 0,
+        on: Queryable | None = None,
+    ) -> None:
         texts = terms.texts
         if not texts:
             return
-        await self._postgres.execute(
+        await (on or self._postgres).execute(
             Q.agree,
             account_id,
             [text.organisation_id for text in texts],
