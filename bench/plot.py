@@ -16,7 +16,7 @@ def plot_figures(found: Sequence[Figure], results: Path) -> None:
     """Ratio over the bar, so that figures of different size share an axis: from 1 on, the bar is reached."""
     if not found:
         return
-    picture, axis = _pyplot().subplots(figsize=(9, 0.62 * len(found) + 1.4), layout="constrained")
+    picture, axis = load_pyplot().subplots(figsize=(9, 0.62 * len(found) + 1.4), layout="constrained")
     names = [f"{f.name}\nagainst {f.reference}" for f in found]
     for row, f in enumerate(found):
         low, high = min(f.ratios) / f.bar, max(f.ratios) / f.bar
@@ -30,12 +30,12 @@ def plot_figures(found: Sequence[Figure], results: Path) -> None:
     axis.invert_yaxis()
     axis.set_xlabel("ratio to the reference, over the ratio that must be reached (orange); goals in green")
     axis.spines[["top", "right"]].set_visible(False)
-    _save(picture, results, "figures")
+    save_plot(picture, results, "figures")
 
 
 def plot_sold_out(at_s: Sequence[float], seats: int, results: Path) -> None:
     """Seats that are paid for, over the time since the sale opened."""
-    picture, axis = _pyplot().subplots(figsize=(9, 4), layout="constrained")
+    picture, axis = load_pyplot().subplots(figsize=(9, 4), layout="constrained")
     ends = sorted(at_s)
     axis.plot([0, *ends], [0, *(2 * (i + 1) for i in range(len(ends)))], color=OURS, linewidth=2)
     axis.axhline(seats, color=GOAL, linewidth=1)
@@ -49,10 +49,10 @@ def plot_sold_out(at_s: Sequence[float], seats: int, results: Path) -> None:
     axis.set_xlabel("seconds since the sale opened")
     axis.set_ylabel("seats held, paid for and confirmed")
     axis.spines[["top", "right"]].set_visible(False)
-    _save(picture, results, "sold_out")
+    save_plot(picture, results, "sold_out")
 
 
-def _pyplot() -> Any:
+def load_pyplot() -> Any:
     """Loaded when there is something to plot: it takes most of a second."""
     import matplotlib
 
@@ -62,7 +62,7 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def _save(picture: "Plot", results: Path, name: str) -> None:
+def save_plot(picture: "Plot", results: Path, name: str) -> None:
     for kind in ("svg", "png"):
         picture.savefig(results / f"{name}.{kind}", dpi=150)
-    _pyplot().close(picture)
+    load_pyplot().close(picture)

@@ -1,4 +1,4 @@
-"""Claims in batches against redis-benchmark with the same script on the same server."""
+"""Claims in batches, and through the library's front, against redis-benchmark with the same script."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from bench.environment import Environment, start_environment
 from bench.errors import require, require_program
 from bench.figure import Figure
 from bench.session import Session
-from holdfast.claim import Blueprint, Claimed, ClaimRequest, Claims, pool_keys
+from holdfast.claim import Blueprint, Claimed, ClaimRequest, Claims, connect, pool_keys
 from holdfast.claim.store import CLAIM
 
 UNITS = 1_000  # of the pool: more than are claimed at any moment
@@ -19,18 +19,27 @@ BATCH = 128
 PIPELINE = 16
 CONNECTIONS = 64
 TTL_MS = 2  # a claim expires at once, so that the pool never fills and every call succeeds
+CALLERS = 1_000  # tasks of one process that use the front
+# redis-benchmark replaces __rand_int__ by a random number. An id with ~ is never sent again, and is not
+# stored; those of the front are stored, so that it can repeat a request whose reply was lost.
+UNIQUE_ID, REPEATABLE_ID = "~__rand_int__", "__rand_int__"
 
 
 async def measure_claims(session: Session) -> list[Figure]:
-    figure = Figure("claims in batches", "claims/s", "redis-benchmark, pipelined, same script", 0.80)
+    reference = "redis-benchmark, pipelined, same script"
+    batches = Figure("claims in batches", "claims/s", reference, 0.80)
+    front = Figure("claims through Pool.claim_any", "claims/s", f"{reference} and kind of id", 0.90)
     async with start_environment() as env:
-        async for attempt in session.repeat(figure):
+        async for attempt in session.repeat(batches, front):
             session.report(f"claims, attempt {attempt + 1}")
-            await build_pool(env, 2 * attempt)
-            theirs = await run_redis_benchmark(env, 2 * attempt)
-            await build_pool(env, 2 * attempt + 1)
-            figure.add(await claim_in_batches(env, 2 * attempt + 1), theirs)
-    return [figure]
+            pool_ids = range(4 * attempt, 4 * attempt + 4)
+            for pool_id in pool_ids:
+                await build_pool(env, pool_id)
+            theirs = await run_redis_benchmark(env, pool_ids[0], UNIQUE_ID)
+            batches.add(await claim_in_batches(env, pool_ids[1]), theirs)
+            theirs = await run_redis_benchmark(env, pool_ids[2], REPEATABLE_ID)
+            front.add(await claim_through_front(env, pool_ids[3]), theirs)
+    return [batches, front]
 
 
 async def build_pool(env: Environment, pool_id: int) -> None:
@@ -49,10 +58,26 @@ async def claim_in_batches(env: Environment, pool_id: int) -> float:
     return CLAIMS / (time.perf_counter() - began)
 
 
-async def run_redis_benchmark(env: Environment, pool_id: int) -> float:
-    """Claims per second, one per call; redis-benchmark replaces __rand_int__ by a random number."""
+async def claim_through_front(env: Environment, pool_id: int) -> float:
+    """Claims per second of many callers at once, each awaiting its own claim, as a program would."""
+    async with connect(env.config.redis_url, prefix="") as pools:
+        pool = await pools.open(pool_id, size=UNITS)
+        left = iter(range(CLAIMS))
+
+        async def claim_repeatedly(owner: int) -> None:
+            for _ in left:
+                outcome = await pool.claim_any(2, owner=owner, ttl_s=TTL_MS / 1000, first=1)
+                require(isinstance(outcome, Claimed), "a claim was refused")
+
+        began = time.perf_counter()
+        await asyncio.gather(*(claim_repeatedly(owner) for owner in range(CALLERS)))
+        return CLAIMS / (time.perf_counter() - began)
+
+
+async def run_redis_benchmark(env: Environment, pool_id: int, claim_id: str) -> float:
+    """Claims per second, one per call."""
     # Without a zero byte in it: redis-benchmark reads its last argument as text.
-    wish = [("~__rand_int__", 1, TTL_MS, UNITS, (), 1, UNITS, 2)]
+    wish = [(claim_id, 1, TTL_MS, UNITS, (), 1, UNITS, 2)]
     async with env.app.redis.lease() as link:
         run_id = link.run_id
         await link.call("SCRIPT", "LOAD", CLAIM.source)

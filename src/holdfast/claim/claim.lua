@@ -11,7 +11,7 @@
 --
 -- Returns "map_missing", or msgpack of {epoch, version, outcomes}; an outcome is
 --   {"claimed", units} · {"taken", units} · {"over_limit", has} · {"not_enough", free} · {"closed"}
--- Same id, same answer: a retry never takes a second set.
+-- Same id, same answer: a retry never takes a second set. An id of another owner's claim gets "taken".
 
 -- include pool
 
@@ -33,8 +33,11 @@ end
 local function claim_one(request)
   local id, owner, ttl_ms, limit, units = request[1], request[2], request[3], request[4], request[5]
   if now_ms < tonumber(meta[3]) or now_ms >= tonumber(meta[4]) then return {"closed"} end
-  local before = claimed_before(id)
-  if before then return {"claimed", before} end
+  local before = string.sub(id, 1, 1) ~= "~" and redis.call("HGET", owners_key, entry_of(id))
+  if before then
+    local whose, theirs = parts(before)
+    return {whose == tostring(owner) and "claimed" or "taken", theirs}
+  end
   if #units == 0 then
     units = any_free(request[6], request[7], request[8])
     if #units < request[8] then return {"not_enough", #units} end

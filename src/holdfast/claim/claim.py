@@ -55,6 +55,7 @@ class ClaimRequest:
 class Claimed(Struct, frozen=True, gc=False):
     claim: Claim
     epoch: int  # of the map it was claimed in
+    fence: int = 0  # the version of the map after it: higher than that of any earlier claim on these units
 
 
 class UnitsTaken(Struct, frozen=True, gc=False):
@@ -83,7 +84,9 @@ class MapMissing(Struct, frozen=True, gc=False):
     """There is no map, or another server process wrote it: build it from the durable store first."""
 
 
-ClaimOutcome = Claimed | UnitsTaken | LimitReached | NotEnoughUnits | PoolClosed | MapMissing
+# What `Pool.claim` returns: it rebuilds a missing map by itself.
+PoolOutcome = Claimed | UnitsTaken | LimitReached | NotEnoughUnits | PoolClosed
+ClaimOutcome = PoolOutcome | MapMissing
 
 # release   the claim's units are free again, if the claim still exists
 # lapse     the same, and it counts as a claim that ended unused
@@ -122,6 +125,10 @@ class Settlement:
     ms: int = 0
 
 
+# Codes of the units of a map: `snapshot.units[41] == FREE`, `snapshot.units.count(FREE)`.
+FREE, CLAIMED, COMMITTED, BLOCKED = b"AHBX"
+
+
 @dataclass(frozen=True, slots=True)
 class PoolMap:
     epoch: int
@@ -142,3 +149,21 @@ class Blueprint:
     owners: Mapping[str, int | str]
     fields: Mapping[str, bytes]  # stored beside the map, for scripts of the pool's owner
     lapses: Sequence[tuple[str, int, int, int]] = ()  # owner or @party, count, ms since the first, the last
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the durable store has for a pool: `load` of `Pools.open` returns it, to build the map from."""
+
+    committed: Sequence[Claim] = ()
+    live: Sequence[tuple[Claim, float]] = ()  # rows that still end by themselves, and their seconds left
+    blocked: Sequence[int] = ()  # units that cannot be claimed
+    fence: int = 0  # the highest it has stored, if it stores any: those of the new map are higher
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The next version of a map, and the units whose state it changes."""
+
+    version: int
+    units: Mapping[int, int]  # unit -> its new code

@@ -34,7 +34,13 @@ local function note_lapse(who)
   redis.call("HSET", owners_key, "-" .. who, string.format("%d:%.0f:%.0f", lapses + 1, first, now_ms))
 end
 
+-- Not if meta has the field `forgets_lapses`: an entry per owner would stay as long as the map.
+-- Read at the first lapse of a call, so that all other calls cost the same as without it.
+local forgets_lapses
+
 local function note_lapses(id, owner)
+  if forgets_lapses == nil then forgets_lapses = redis.call("HGET", meta_key, "forgets_lapses") end
+  if forgets_lapses then return end
   local party = party_of(id)
   note_lapse(owner)
   if party then note_lapse("@" .. party) end

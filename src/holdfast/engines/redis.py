@@ -102,11 +102,12 @@ class Link:
 
 
 class Redis:
-    def __init__(self, url: str, *, links_max: int, timeout_s: float) -> None:
+    def __init__(self, url: str, *, links_max: int, timeout_s: float, name: str = "holds") -> None:
         self._pool = ConnectionPool.from_url(
             url, retry=Retry(NoBackoff(), 0), socket_timeout=None, socket_connect_timeout=timeout_s
         )
         self._timeout_s = timeout_s
+        self._name = name  # in errors
         self._idle: list[Link] = []
         self._places = asyncio.Semaphore(links_max)
         self._down_until = 0.0
@@ -150,7 +151,7 @@ class Redis:
 
     async def _connect(self) -> Link:
         if self.is_down:
-            raise EngineDown("holds")
+            raise EngineDown(self._name)
         connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -169,7 +170,7 @@ class Redis:
         idle, self._idle = self._idle, []
         for link in idle:  # they talk to the same server; a fresh link finds out which one it is now
             link.connection._close()  # type: ignore[no-untyped-call]
-        return EngineDown("holds", unknown=unknown)
+        return EngineDown(self._name, unknown=unknown)
 
 
 def _run_id(info: bytes | str) -> str:

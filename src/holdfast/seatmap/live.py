@@ -92,6 +92,11 @@ class LiveMaps:
             del self._places[address]
         metrics.set("viewers", self._count)
 
+    def viewers_of(self, show_id: int) -> int:
+        """Who follow the live map of this show in this process."""
+        feed = self._feeds.get(show_id)
+        return 0 if feed is None else len(feed.viewers) + len(feed.ahead)
+
     async def watch(self, show_id: int, since: int) -> Feed:
         """The show's feed, with as much of its past as it takes to continue from `since`, if there is."""
         # Opened once for all viewers that arrive together: each feed reads the whole map.

@@ -22,12 +22,25 @@ GZIP = 31  # zlib's name for the wrapper that HTTP calls gzip
 TO_BITS = bytes.maketrans(CODES, bytes(range(4)))
 
 
+Groups = list[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Offered:
+    """Alternatives that were found for losers, with the version of the map they were found in."""
+
+    since_s: float  # monotonic
+    groups: dict[tuple[int, ...], tuple[int, Groups]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Snapshot:
     show_id: int
     version: int
     states: bytes
     layout: Layout = field(repr=False)
+    # In a rush a map differs from the last one in a few seats: what was found for it is mostly still free.
+    offered: Offered = field(default_factory=lambda: Offered(0.0), repr=False, compare=False)
 
     @property
     def weight(self) -> int:
@@ -84,11 +97,6 @@ class Snapshot:
             counts = {chr(code): mine.count(code) for code in CODES}
             table.append({"category": category.name, **counts})
         return table
-
-    @cached_property
-    def alternatives(self) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
-        """What was offered to losers of this very map: the same question, the same answer."""
-        return {}
 
 
 def unpack(compact: bytes) -> tuple[int, bytes]:

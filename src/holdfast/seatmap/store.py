@@ -1,7 +1,9 @@
 """Seat maps: read from Redis, or from PostgreSQL while Redis is down; rebuilt when lost (R7, R19)."""
 
 import asyncio
+import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 from holdfast.bookings import (
     VERSIONS_PER_EPOCH,
@@ -22,12 +24,13 @@ from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.layouts import Layout
 from holdfast.seatmap.contents import MapContents
-from holdfast.seatmap.snapshot import Snapshot, build_plans
+from holdfast.seatmap.snapshot import Offered, Snapshot, build_plans
 
 LEDGER_FRESH_S = 1.0  # while Redis is down, PostgreSQL builds a map at most this often
 MAPS_MAX = 100_000  # cached shows; their bytes are limited, and the one that changed first is dropped first
 TRIES_MAX = 5
 REBUILDS_AT_ONCE_MAX = 2
+OFFERED_FOR_S = 1.0  # alternatives of an earlier map; then better ones that came free are found, too
 PLANS_MAX = 32  # layouts; half a megabyte each for a stadium
 
 
@@ -159,6 +162,7 @@ class SeatMap:
 
     def _keep(self, snapshot: Snapshot) -> Snapshot:
         last = self._last.pop(snapshot.show_id, None)
+        snapshot = replace(snapshot, offered=_carry_over(snapshot, last))
         # Two loads may finish in the other order: the older one must not replace the newer one.
         newest = snapshot if last is None or snapshot.version >= last.version else last
         self._last[snapshot.show_id] = newest
@@ -217,6 +221,14 @@ class SeatMap:
     async def _load_plans(self, layout_hash: str) -> dict[str, bytes]:
         # Three orders of 50 000 seats take a tenth of a second.
         return await run_aside(build_plans, await self._catalogue.layout(layout_hash))
+
+
+def _carry_over(snapshot: Snapshot, last: Snapshot | None) -> Offered:
+    """The alternatives of the map before, unless they are old or of another layout."""
+    now_s = time.monotonic()
+    if last is None or last.layout is not snapshot.layout or now_s > last.offered.since_s + OFFERED_FOR_S:
+        return Offered(now_s)
+    return last.offered
 
 
 def _blueprint(epoch: int, sale: LockedSale, contents: MapContents, fields: dict[str, bytes]) -> Blueprint:
