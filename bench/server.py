@@ -19,7 +19,7 @@ from holdfast.bookings.view import BookingPage, SeatPage
 from holdfast.config import Config
 from holdfast.engines.aside import favour_loop
 from holdfast.holds import HoldBody
-from holdfast.runtime.workers import rarely_collect
+from holdfast.lean_import import freeze_imports
 from holdfast.site.templates_env import warm_up
 from holdfast.web.caller import Role
 from holdfast.web.connections import limited_http
@@ -68,7 +68,7 @@ BARE = (
 def main() -> None:
     port, config = int(sys.argv[1]), Config.from_env(os.environ)
     warm_up()
-    rarely_collect()
+    freeze_imports()
     favour_loop()
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

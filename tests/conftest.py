@@ -173,7 +173,7 @@ async def config(shared_config: Config, tmp_path_factory: pytest.TempPathFactory
     """A new ledger for each file: no test depends on which files ran before it in the same process."""
     async with administration(shared_config.database_url) as postgres:
         await postgres.execute("DROP DATABASE IF EXISTS holdfast WITH (FORCE)")
-        await postgres.execute(f"CREATE DATABASE holdfast TEMPLATE {PRISTINE}")
+        await postgres.execute(f"CREATE DATABASE holdfast TEMPLATE {PRISTINE} STRATEGY file_copy")
     ledger = await asyncpg.connect(shared_config.database_url)
     await ledger.execute("UPDATE ledger_mark SET ledger_id = gen_random_uuid()")
     # Each file has numbers of its own: what is left of another test is not taken for one of this file's.

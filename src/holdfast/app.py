@@ -67,6 +67,7 @@ from holdfast.seatmap.live import LiveMaps
 from holdfast.tickets import Acceptance, Tickets, Transfers
 from holdfast.waitingroom import RoomEditor, WaitingRooms
 from holdfast.waitingroom.guard import FOLLOW_S
+from holdfast.waitingroom.web_load import REPORT_PAUSE_S, LoadReporter
 from holdfast.waitlist import Waitlists
 from holdfast.web.caller import Scope
 from holdfast.web.puzzles import Puzzles
@@ -345,12 +346,22 @@ def web_jobs(app: App) -> list[tuple[float, Job]]:
         (REFRESH_PAUSE_S, app.house.refresh),
         (REFRESH_PAUSE_S, app.legal.refresh),
         (FOLLOW_S, app.waiting_rooms.guard.follow),
+        (REPORT_PAUSE_S, build_load_reporter(app).report),
         (0.05, app.live.follow),
         (0.05, app.live.look),
         (FLUSH_PAUSE_S, app.demand.flush),
         (1.0, metrics.flush),
         (BEAT_PAUSE_S, build_ledger_mark(app).beat),
     ]
+
+
+def build_load_reporter(app: App) -> LoadReporter:
+    return LoadReporter(
+        app.postgres,
+        app.waiting_rooms.guard,
+        app.live.viewers_of,
+        payments_max=app.config.gateway_links_max,
+    )
 
 
 def build_ledger_mark(app: App) -> LedgerMark:

@@ -63,7 +63,7 @@ def consumers(app: App) -> tuple[Consumer, ...]:
     """Every consumer of facts: docs/consumers.md."""
     consumers = (
         search_consumer(app.search_index),
-        notice_consumer(app.notifications),
+        notice_consumer(app.notifications, app.waiting_rooms),
         hook_consumer(app.webhooks_out),
         waitlist_consumer(app.postgres, app.waitlists.steps),
     )

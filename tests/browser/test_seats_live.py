@@ -6,6 +6,8 @@ from playwright.async_api import Page, Route, expect
 
 from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING, expect_announcement, opened, picked, tap
+from tests.tidy.markdown_pages import blocks
+from tests.tidy.tree import ROOT
 
 
 async def test_changes_by_other_buyers_are_shown_at_once(house: Office, page: Page) -> None:
@@ -194,3 +196,18 @@ async def test_a_page_opened_while_the_last_seats_are_only_held_says_so(house: O
         "All seats are in baskets right now", use_inner_text=True
     )
     await expect(plain.locator("#sold-out")).not_to_contain_text("Sold out", use_inner_text=True)
+
+
+async def test_the_program_in_the_docs_follows_a_show(house: Office, page: Page) -> None:
+    """docs/live.md; what its reader brings along shows the last change in the title (R8)."""
+    (program,) = [block.text for block in blocks(ROOT / "docs" / "live.md") if block.language == "js"]
+    own = "const drawAll = (all) => (document.title = all.length), draw = (...one) => (document.title = one);"
+    show = await house.a_show(seats=40)
+    (rival,) = await house.fans(1)
+    await page.goto("/problems")
+
+    await page.evaluate(f"(show) => {{ {own} {program} }}", show)
+    await expect(page).to_have_title("40")
+    assert (await rival.holds(show, "B-3")).status_code == 201
+
+    await expect(page).to_have_title("12,H")

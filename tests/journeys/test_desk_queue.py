@@ -102,6 +102,34 @@ async def test_the_public_value_is_entered_once(app: App, clerk: Visitor, house:
     assert not [line for line in clerk.text.splitlines() if 'action="' in line and "/beacon" in line]
 
 
+async def test_a_deadline_for_the_public_value_and_demand_are_settings(
+    app: App, clerk: Visitor, house: DeskHouse
+) -> None:
+    until = (datetime.now(UTC) + timedelta(days=400)).strftime("%Y-%m-%dT%H:%M")
+
+    await saves(
+        clerk, house, beacon="drand quicknet, round 13500000", beacon_until=until, opens_above_viewers="900"
+    )
+
+    assert f'value="{until}"' in clerk.text
+    page = await Room(app, house.show_id).editor.load(house.show_id)
+    assert page.settings.beacon_until is not None
+    assert page.settings.opens_above_viewers == 900
+    await saves(clerk, house, beacon="", beacon_until=until)
+    assert clerk.status == 422, "a deadline of nothing"
+
+
+async def test_the_page_says_what_holds_admission_back(app: App, clerk: Visitor, house: DeskHouse) -> None:
+    await saves(clerk, house)
+    await clerk.sends("/queue/open", confirmed="true")
+    await Room(app, house.show_id).draw()
+    await app.postgres.execute("UPDATE queue SET held_back_by = 'payments' WHERE show_id = $1", house.show_id)
+
+    await clerk.goes(path(house))
+
+    assert clerk.says("many payments wait for the payment provider")
+
+
 async def test_members_of_other_organisations_see_nothing(
     app: App, api: httpx2.AsyncClient, eve: Visitor, house: DeskHouse
 ) -> None:

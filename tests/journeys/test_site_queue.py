@@ -47,6 +47,10 @@ async def fan(app: App, api: httpx2.AsyncClient, ann: Visitor) -> Visitor:
     return await sit_down(app, ann, account.account_id)
 
 
+# The heading: a page of people who wait has the words, too, for its script.
+ITS_YOUR_TURN = ">It's your turn</h2>"
+
+
 def path(room: Room) -> str:
     return f"/shows/{room.show_id}/queue"
 
@@ -70,7 +74,7 @@ async def is_called(visitor: Visitor, room: Room) -> None:
     """The order is drawn, and the job calls everybody."""
     await room.draw()
     await room.admit()
-    await sees(visitor, path(room), "It's your turn")
+    await sees(visitor, path(room), ITS_YOUR_TURN)
 
 
 async def test_before_it_opens_the_page_says_when_and_how(app: App, ann: Visitor, a_show: ShowMaker) -> None:
@@ -182,11 +186,11 @@ async def test_who_does_not_respond_falls_back_once_and_then_leaves(
     app: App, fan: Visitor, room: Room
 ) -> None:
     await joins(fan, room)
-    for other in range(5_000_000, 5_000_040):  # people behind them
-        await app.waiting_rooms.join(room.show_id, Joiner(other))
     await room.draw()
+    for other in range(5_000_000, 5_000_040):  # people behind them: they were not in the draw
+        await app.waiting_rooms.join(room.show_id, Joiner(other))
     await room.admit()
-    await sees(fan, path(room), "It's your turn")
+    await sees(fan, path(room), ITS_YOUR_TURN)
 
     await room.admit(200)
     await sees(fan, path(room), "You missed your turn")
@@ -194,13 +198,13 @@ async def test_who_does_not_respond_falls_back_once_and_then_leaves(
     async def is_called_again() -> bool:
         await room.admit(30)
         await fan.goes(path(room))
-        return fan.says("It's your turn")
+        return fan.says(ITS_YOUR_TURN)
 
     await until(is_called_again)
     await room.admit(200)
     await sees(fan, path(room), "Your place has expired")
     await fan.sends("/queue")
-    await sees(fan, path(room), "It's your turn" if await room.admit() else 'id="place"')
+    await sees(fan, path(room), ITS_YOUR_TURN if await room.admit() else 'id="place"')
 
 
 async def test_sold_out_leads_to_the_waitlist(app: App, fan: Visitor, a_show: ShowMaker) -> None:
@@ -251,6 +255,26 @@ async def test_the_proof_of_the_draw_recomputes_my_place(fan: Visitor, room: Roo
     for wrong in ("0", "2", "x", "9" * 12, "9" * 13):
         await fan.goes(f"{path(room)}/draw?number={wrong}")
         assert (fan.status, fan.says("Enter a whole number")) == (422, True), wrong
+
+
+async def test_the_proof_names_the_deadline_of_a_public_value(
+    app: App, ann: Visitor, a_show: ShowMaker
+) -> None:
+    draw_at = datetime.now(UTC) - timedelta(hours=2)
+    late, waiting = [
+        await a_room(
+            app, await a_show(), draw_at=draw_at, beacon="drand quicknet, round 9", beacon_until=until
+        )
+        for until in (draw_at + timedelta(hours=1), draw_at + timedelta(hours=30))
+    ]
+    for room in (late, waiting):
+        await room.step()
+
+    await ann.goes(f"{path(late)}/draw")
+    assert ann.says("so the order was drawn without it, as announced")
+    assert 'class="notice good"' in ann.text
+    await ann.goes(f"{path(waiting)}/draw")
+    assert ann.says("the draw goes on without it")
 
 
 async def test_a_show_without_a_draw_has_a_page_that_says_so(ann: Visitor, a_show: ShowMaker) -> None:

@@ -1,10 +1,21 @@
 """How many people are called, and the waits that they are shown (R27)."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.waitingroom.admission import Measured, count_next, next_rate
+from holdfast.engines.metrics import BUCKETS_S
+from holdfast.waitingroom.admission import (
+    HOLD_SLOW_S,
+    Brake,
+    Measured,
+    WebLoad,
+    count_next,
+    find_brake,
+    next_rate,
+)
 from holdfast.waitingroom.waits import (
     LogPoint,
     calibrate,
@@ -22,7 +33,12 @@ measured = st.builds(
     since_call_s=st.floats(0, 3600),
     ledger_ms=st.floats(0, 5000),
 )
-CALM = Measured(inside=0, waiting=10_000, seats_left=10_000, since_call_s=1.0, ledger_ms=5.0)
+BUSY_BUT_WELL = WebLoad(
+    processes=4, holds=1000, slow_holds=100, refused=10, payments=204, payments_max=256
+)  # at every limit, and above none
+CALM = Measured(
+    inside=0, waiting=10_000, seats_left=10_000, since_call_s=1.0, ledger_ms=5.0, load=BUSY_BUT_WELL
+)
 
 
 class TestCountNext:
@@ -53,17 +69,79 @@ class TestCountNext:
         assert count_next(room, 600, 1000) == 0
 
 
+class TestBrake:
+    """Each measured input alone holds admission back; none of them is missed, and none is invented."""
+
+    def test_a_sale_at_its_limits_is_not_held_back(self) -> None:
+        assert find_brake(CALM) is None
+
+    @pytest.mark.parametrize(
+        ("load", "brake"),
+        [
+            ({"refused": 11}, Brake.REFUSALS),
+            ({"slow_holds": 101}, Brake.HOLDS),
+            ({"payments": 205}, Brake.PAYMENTS),
+            ({"silent": 1}, Brake.SILENCE),
+            ({"processes": 0}, Brake.UNMEASURED),
+        ],
+    )
+    def test_one_more_than_the_limit(self, load: dict[str, int], brake: Brake) -> None:
+        assert find_brake(replace(CALM, load=replace(BUSY_BUT_WELL, **load))) is brake
+
+    def test_a_slow_ledger(self) -> None:
+        assert find_brake(replace(CALM, ledger_ms=250.0)) is None
+        assert find_brake(replace(CALM, ledger_ms=251.0)) is Brake.LEDGER
+
+    def test_two_events_of_few_holds_are_no_trend_and_three_are(self) -> None:
+        two = WebLoad(processes=1, holds=2, slow_holds=2, refused=2, payments_max=64)
+
+        assert find_brake(replace(CALM, load=two)) is None
+        assert find_brake(replace(CALM, load=replace(two, slow_holds=3, holds=3))) is Brake.HOLDS
+        assert find_brake(replace(CALM, load=replace(two, refused=3))) is Brake.REFUSALS
+
+    def test_refusals_without_a_single_hold_count(self) -> None:
+        """Connections that are refused are not holds."""
+        load = WebLoad(processes=1, refused=3, payments_max=64)
+
+        assert find_brake(replace(CALM, load=load)) is Brake.REFUSALS
+
+    def test_no_report_is_not_a_calm_sale(self) -> None:
+        unmeasured = replace(CALM, load=WebLoad())
+
+        assert find_brake(unmeasured) is Brake.UNMEASURED
+        assert find_brake(Measured(0, 10_000, 10_000, 1.0, 5.0)) is Brake.UNMEASURED
+
+    def test_what_halves_the_rate_is_stronger_than_what_stops_its_growth(self) -> None:
+        load = replace(BUSY_BUT_WELL, silent=1, slow_holds=500)
+
+        assert find_brake(replace(CALM, load=load)) is Brake.HOLDS
+
+    def test_a_slow_hold_is_one_that_the_meter_can_tell(self) -> None:
+        assert HOLD_SLOW_S in BUCKETS_S
+
+
 class TestRate:
-    def test_it_grows_to_its_maximum_and_gives_way_to_a_slow_ledger(self) -> None:
-        slow = Measured(inside=0, waiting=10_000, seats_left=10_000, since_call_s=1.0, ledger_ms=900.0)
-        rate = 0.0
+    @pytest.mark.parametrize("brake", [brake for brake in Brake if brake is not Brake.SILENCE])
+    def test_it_grows_to_its_maximum_and_gives_way_to_a_brake(self, brake: Brake) -> None:
+        rate, grown = 0.0, []
         for _ in range(20):
-            rate = next_rate(rate, 600, CALM)
+            rate = next_rate(rate, 600, None)
+            grown.append(rate)
+        assert grown[:2] == [60, 120]
         assert rate == 600
+        assert next_rate(rate, 600, brake) == 300
         for _ in range(20):
-            rate = next_rate(rate, 600, slow)
+            rate = next_rate(rate, 600, brake)
 
         assert rate == 30
+
+    def test_it_stays_while_a_process_is_silent(self) -> None:
+        assert next_rate(240, 600, Brake.SILENCE) == 240
+        assert next_rate(0, 600, Brake.SILENCE) == 30
+
+    @pytest.mark.parametrize("brake", [None, *Brake])
+    def test_a_maximum_that_was_lowered_holds_at_once(self, brake: Brake | None) -> None:
+        assert next_rate(600, 100, brake) <= 100
 
 
 class TestWaits:

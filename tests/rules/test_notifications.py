@@ -22,7 +22,7 @@ from PIL import Image
 from holdfast.accounts import LANGUAGES
 from holdfast.accounts.account import choose_language
 from holdfast.accounts.api import LocaleBody
-from holdfast.notifications.message_data import SAMPLE, load_templates, sample_html, sample_message
+from holdfast.notifications.message_data import load_templates, sample_html, sample_message
 from holdfast.notifications.notice import (
     CONSUMED_KINDS,
     PAUSES_S,
@@ -45,6 +45,7 @@ from holdfast.notifications.render import (
     render_text,
     to_one_line,
 )
+from holdfast.notifications.sample_data import SAMPLE
 from holdfast.outbox import (
     KINDS,
     Body,

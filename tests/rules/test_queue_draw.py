@@ -4,6 +4,7 @@ import math
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from holdfast.waitingroom.draw import (
 )
 
 DOCS = Path(__file__).parents[2] / "docs" / "waiting_room.md"
+UNTIL = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 numbers = st.integers(0, 2**63 - 1)
 
 
@@ -41,6 +43,13 @@ def a_record(seed: bytes, n: int, **other: object) -> DrawRecord:
         key=derive_key(7, 1, seed, n, "").hex(),
     )
     return msgspec.structs.replace(record, **other)
+
+
+def a_draw_without_its_beacon(**other: object) -> DrawRecord:
+    """Its value had not come at the deadline, and it was drawn then."""
+    commitment = commit(7, 1, a_seed(1), "round 5", UNTIL).hex()
+    known: dict[str, object] = {"beacon": "round 5", "beacon_until": UNTIL, "drawn_at": UNTIL}
+    return a_record(a_seed(1), 50, commitment=commitment, **known | other)
 
 
 def chi_square_p(statistic: float, freedom: int) -> float:
@@ -137,6 +146,36 @@ class TestProtocol:
         }
         assert len(orders) == 2
 
+    def test_a_draw_goes_on_without_its_beacon_after_the_deadline_that_was_committed_to(self) -> None:
+        late = a_draw_without_its_beacon()
+
+        assert late.is_without_beacon
+        assert verify_draw(late).n == 50
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"drawn_at": UNTIL - timedelta(seconds=1)},
+            {"drawn_at": None},
+            {"beacon_until": None},
+            {"beacon_until": UNTIL - timedelta(hours=1)},
+            {"beacon": "round 6"},
+        ],
+        ids=["too early", "at an unknown time", "without a deadline", "another deadline", "another beacon"],
+    )
+    def test_but_not_otherwise(self, change: dict[str, object]) -> None:
+        """A house that could set the deadline afterwards could choose between two orders."""
+        with pytest.raises(DrawMismatch):
+            verify_draw(msgspec.structs.replace(a_draw_without_its_beacon(), **change))
+
+    def test_a_deadline_that_was_met_changes_nothing(self) -> None:
+        met = a_draw_without_its_beacon(beacon_value="c0ffee", key=None)
+
+        order = verify_draw(met)
+
+        assert not met.is_without_beacon
+        assert order.key == derive_key(7, 1, a_seed(1), 50, "c0ffee")
+
     def test_before_the_draw_there_is_nothing_to_verify(self) -> None:
         with pytest.raises(DrawMismatch, match="not drawn"):
             verify_draw(msgspec.structs.replace(a_record(a_seed(1), 50), seed=None))
@@ -164,6 +203,11 @@ def test_the_independent_program_in_the_docs_agrees(tmp_path: Path) -> None:
     ]
     saved.write_bytes(msgspec.json.encode(msgspec.structs.replace(record, seed=a_seed(6).hex())))
     assert run(0) == "the seed is not the one that was committed to"
+    late = a_draw_without_its_beacon()
+    saved.write_bytes(msgspec.json.encode(late))
+    assert run(7) == f"position {verify_draw(late).position(7)}"
+    saved.write_bytes(msgspec.json.encode(msgspec.structs.replace(late, beacon="round 6")))
+    assert run(7) == "the seed is not the one that was committed to"
 
 
 class TestCommand:

@@ -1,5 +1,6 @@
 """Signed places and passes of waiting rooms (R27): each is for one person, show, opening and use."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Refusal
 from holdfast.tickets.ticket import Ticket, TicketKey, fixed_code
+from holdfast.waitingroom import WayIn
 from holdfast.waitingroom.signed import (
+    PREFIX,
+    WAYS,
     QueueClaims,
     TokenKind,
     check_claims,
@@ -25,7 +29,8 @@ KEYS = {1: KEY.public}
 CLAIMS = QueueClaims(TokenKind.ADMISSION, 7, 1, 42, 3, 1_800_000_000, 1_800_000_900)
 
 ids, small = st.integers(0, 2**63 - 1), st.integers(0, 2**31 - 1)
-claims = st.builds(QueueClaims, st.sampled_from(TokenKind), ids, small, ids, small, ids, ids)
+kinds, ways = st.sampled_from(TokenKind), st.sampled_from(WayIn)
+claims = st.builds(QueueClaims, kinds, ids, small, ids, small, ids, ids, ways)
 
 
 def code_of(text: str, keys: dict[int, bytes] = KEYS) -> str:
@@ -78,6 +83,35 @@ def test_another_spelling_of_the_same_bytes_is_refused() -> None:
 
     assert code_of(text + "==") == "queue_token_invalid"
     assert code_of(" " + text) == "queue_token_invalid"
+
+
+def test_every_way_in_has_a_number_that_never_changes() -> None:
+    """A pass outlives a deployment: its number must mean the same to the next release."""
+    assert dict(enumerate(WAYS)) == {0: "queue", 1: "draw", 2: "late", 3: "arrival"}
+    assert set(WAYS) == set(WayIn)
+    assert len(WAYS) <= 16
+
+
+def test_a_pass_from_before_ways_had_names_is_read() -> None:
+    plain = signature_input(KEY.key_id, CLAIMS)
+
+    assert plain[0] == TokenKind.ADMISSION
+    assert read_claims(sign_claims(KEY, CLAIMS), KEYS)[1].way_in is WayIn.QUEUE
+
+
+def test_a_way_in_that_this_release_does_not_know_is_refused() -> None:
+    plain = signature_input(KEY.key_id, CLAIMS)
+    newer = bytes([len(WAYS) << 4 | plain[0]]) + plain[1:]
+    text = urlsafe_b64encode(newer + KEY.sign(PREFIX + newer)).decode().rstrip("=")
+
+    assert code_of(text) == "queue_token_invalid"
+
+
+def test_the_way_in_cannot_be_changed() -> None:
+    signed = urlsafe_b64decode(sign_claims(KEY, CLAIMS) + "==")
+    other = urlsafe_b64encode(bytes([signed[0] | 1 << 4]) + signed[1:]).decode().rstrip("=")
+
+    assert code_of(other) == "queue_token_invalid"
 
 
 def test_a_key_that_is_not_ours_or_was_revoked_is_refused() -> None:

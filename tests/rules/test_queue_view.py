@@ -10,6 +10,7 @@ import pytest
 from holdfast.site.queue_view import QueuePhase, QueueView, describe_place, format_wait
 from holdfast.site.templates_env import localiser_for
 from holdfast.waitingroom import Place, PlaceState, RoomState, RoomStatus, WaitRange
+from holdfast.waitingroom.admission import Brake
 
 NOW = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 STATUS = RoomStatus(
@@ -125,6 +126,12 @@ def test_the_end_is_that_of_the_turn_and_then_of_the_visit() -> None:
 )
 def test_a_wait_is_rounded_outwards(low_s: int, high_s: int, words: str) -> None:
     assert format_wait(WaitRange(low_s, high_s), ENGLISH).replace("\u2060", "") == words
+
+
+@pytest.mark.parametrize("brake", Brake)
+@pytest.mark.parametrize("locale", ["en_GB", "de_DE", "hi_IN"])
+def test_the_desk_has_a_sentence_for_everything_that_holds_admission_back(brake: Brake, locale: str) -> None:
+    assert localiser_for(locale).has(f"desk.queue_slowed_{brake}")
 
 
 def test_an_unknown_wait_is_not_made_up() -> None:

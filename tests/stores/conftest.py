@@ -7,10 +7,12 @@ import pytest
 
 from holdfast.accounts import Accounts
 from holdfast.app import App
+from holdfast.claim import Pool, Pools
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from tests.support.account_processes import Offices
+from tests.support.claim_implementations import SIZE, Implementation, Store, new_pool_id, on_valkey
 from tests.support.engine_folder import engine_folder
 from tests.support.own_engines import Stage, a_stage
 from tests.support.search_demo import demo_listed
@@ -61,3 +63,31 @@ async def demo(shared_config: Config) -> AsyncIterator[App]:
     """The demo as search has it."""
     async with demo_listed(shared_config) as app:
         yield app
+
+
+@pytest.fixture(scope="session", params=["batched", "direct"])
+async def server(request: pytest.FixtureRequest) -> AsyncIterator[Implementation]:
+    """Implementations of the claim library: the same tests pass on all of them."""
+    async with on_valkey(batch_max=128 if request.param == "batched" else 1) as implementation:
+        yield implementation
+
+
+@pytest.fixture
+async def pools(server: Implementation) -> AsyncIterator[Pools]:
+    async with server.connect() as connected:
+        yield connected
+
+
+@pytest.fixture
+def pool_id() -> int:
+    return new_pool_id()
+
+
+@pytest.fixture
+async def pool(pools: Pools, pool_id: int) -> Pool:
+    return await pools.open(pool_id, size=SIZE)
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()

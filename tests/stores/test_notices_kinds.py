@@ -14,13 +14,15 @@ from holdfast.bookings import Booking, public_id
 from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.notifications import NoticeKind
-from holdfast.notifications.message_data import SAMPLE, load_templates
+from holdfast.notifications.message_data import load_templates
 from holdfast.notifications.notice import PERSON_KINDS
 from holdfast.notifications.render import compose_message
+from holdfast.notifications.sample_data import SAMPLE
 from holdfast.organisations.organisation import NewInvitation
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.tickets.transfer import Giver, Transfers
+from holdfast.waitingroom import Joiner
 from holdfast.waitlist.entry import NewEntry
 from holdfast.web.caller import Caller, Role, Scope
 from tests.support import shows as cast
@@ -30,6 +32,7 @@ from tests.support.mailed_links import a_link
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import bought, payment_request, refund_jobs
 from tests.support.show_fixture import an_owner
+from tests.support.waiting_room import a_room
 
 PUBLIC = "https://hall.example"
 
@@ -184,10 +187,25 @@ async def misses_the_offer(scene: Scene) -> Booking:
     return booking
 
 
+async def is_called(scene: Scene) -> None:
+    room = await a_room(scene.app, scene.show)
+    await scene.app.waiting_rooms.join(scene.show, Joiner(scene.reader))
+    await room.draw()
+    await room.admit()
+
+
+async def waits_in_vain(scene: Scene) -> None:
+    room = await a_room(scene.app, scene.show)
+    await scene.app.waiting_rooms.join(scene.show, Joiner(scene.reader))
+    await room.draw()
+    await scene.app.bookings.block(scene.show, list(range(20)), "sold elsewhere", 1)
+    await room.step()
+
+
 async def signs_up(scene: Scene) -> None:
     """With an address that has an account: the mail says so."""
-    body = {"email": scene.address, "password": "correct horse battery", "name": "Zoë"}
-    new = await scene.app.accounts.sign_up(**body)
+    people, password = scene.app.accounts, "correct horse battery"
+    new = await people.sign_up(email=scene.address, password=password, name="Zoë")
     await scene.app.people.request_confirmation(new.account.account_id, "en")
 
 
@@ -272,6 +290,8 @@ HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking | None]], st
     NoticeKind.TICKET_GIVEN: (gives_away, "You transferred", "no longer works", set()),
     NoticeKind.TICKET_GOT: (is_given, "been sent a ticket", "Ann sent you a ticket", set()),
     NoticeKind.TICKET_TAKEN_BACK: (is_taken_back, "Zoë took back", "before you accepted it", set()),
+    NoticeKind.QUEUE_TURN: (is_called, "your turn", "Go in by", set()),
+    NoticeKind.QUEUE_SOLD_OUT: (waits_in_vain, "sold out before your turn", "place in the queue", set()),
     NoticeKind.WAITLIST_JOINED: (waits, "on the waitlist", "leave the waitlist at any time", set()),
     NoticeKind.WAITLIST_OFFER: (is_offered, "A seat for you", "Pay before the time runs out", set()),
     NoticeKind.WAITLIST_ENDED: (misses_the_offer, "has ended", "went to the next party", set()),

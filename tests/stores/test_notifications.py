@@ -300,9 +300,9 @@ class TestTurns:
         await hold(office.app, free_show, account_id, 1)
 
         await begin_now(office.app.outbox)
-        consumer_worker = ConsumerWorker(
-            office.app.outbox, consumer(office.app.notifications), office.app.config, wait_s=0.02
-        )
+        app = office.app
+        notices = consumer(app.notifications, app.waiting_rooms)
+        consumer_worker = ConsumerWorker(app.outbox, notices, app.config, wait_s=0.02)
         while await consumer_worker.consume():
             pass
 

@@ -1,12 +1,15 @@
 """All facts are published in order, despite slow, rolled-back and killed transactions (R28)."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
 from holdfast.app import App
-from holdfast.outbox import BookingConfirmed, BookingHeld, ShowCancelledFact, add_fact, consume_once
+from holdfast.engines.postgres import Postgres, Transaction
+from holdfast.outbox import BookingConfirmed, BookingHeld, Outbox, ShowCancelledFact, add_fact, consume_once
 from holdfast.outbox.relay import Relay
 from holdfast.outbox.store import RELAY
 from tests.support.fact_recorder import FactRecorder, checkpoint, open_transaction, relayed, turns_are_free
@@ -115,6 +118,34 @@ async def test_two_relays_at_once_shuffle_nothing(app: App, till: Till, reader: 
     assert reader.ids == sorted(set(reader.ids))
     assert len(reader.received) == 10
     assert await bus.last() == await checkpoint(app, RELAY)
+
+
+class CountedPostgres(Postgres):
+    uses = 0
+
+    @asynccontextmanager
+    async def lease(self) -> AsyncIterator[Transaction]:
+        self.uses += 1
+        async with super().lease() as connection:
+            yield connection
+
+
+async def test_a_relay_without_new_facts_takes_one_statement(app: App, till: Till) -> None:
+    """Ten times per second, in every worker."""
+    await till.opened(1)
+    await relayed(app)
+    await turns_are_free(app)
+    counted = CountedPostgres(app.config.database_url, pool_max=2, timeout_s=5)
+    outbox = Outbox(counted, app.config)
+    relay = Relay(outbox, app.config)
+    try:
+        await relay.relay()  # takes the turn and opens the bus
+        before = counted.uses
+        assert await relay.relay() == 0
+        assert counted.uses - before == 1
+    finally:
+        await outbox.close()
+        await counted.close()
 
 
 async def test_a_group_receives_only_the_kinds_it_subscribed_to(app: App, till: Till) -> None:

@@ -1,6 +1,7 @@
 """What `holdfast audit` counts in queues: each check finds its violation, and nothing in a room at work."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -43,6 +44,26 @@ async def room(app: App, a_show: ShowMaker) -> Room:
     await rooms.leave(room.show_id, 1)
     await rooms.join(room.show_id, Joiner(1))
     return room
+
+
+async def test_a_draw_that_did_not_wait_for_its_beacon_is_found(app: App, a_show: ShowMaker) -> None:
+    """With a deadline the commitment is to more fields. An honest draw passes, a hasty one does not."""
+    until = datetime.now(UTC) + timedelta(hours=2)
+    room = await a_room(app, await a_show(), beacon="Würfel, Runde 1", beacon_until=until)
+    await app.waiting_rooms.join(room.show_id, Joiner(1))
+    await room.editor.set_beacon(room.show_id, "6")
+    await room.draw()
+    assert await count(app.postgres, "draw_as_committed") == 0
+
+    async with app.postgres.lease() as connection:
+        await connection.execute("BEGIN")
+        try:
+            await connection.execute("UPDATE queue SET beacon_value = NULL WHERE show_id = $1", room.show_id)
+            hasty = await count(connection, "draw_as_committed")
+        finally:
+            await connection.execute("ROLLBACK")
+
+    assert hasty == 1
 
 
 async def count(tx: Any, check: str) -> int:

@@ -17,6 +17,7 @@ from holdfast.audit import audit
 from holdfast.background import build_retention
 from holdfast.bookings import set_sale
 from holdfast.config import Config
+from holdfast.engines.retention import IDLE_S, Retention, RetentionRule
 from tests.support.grown_house import GrownHouse, grown_house
 from tests.support.show_fixture import Till
 
@@ -31,6 +32,7 @@ KEEP: dict[str, Any] = {
 }
 ROWS_MAX = 4000
 YOUNG = "guest5000@guest.invalid"
+NOTHING_TO_DELETE = "SELECT NULL::bigint AS reached, 0 AS deleted WHERE $1::bigint + $2::int + $3::int > 0"
 NEWEST = "SELECT max(show_id) FROM booking WHERE state = 'confirmed'"
 # What must stay although it is old: an unpaid booking that a gateway tried to charge, one whose facts are
 # not consumed, and what is too young.
@@ -205,6 +207,25 @@ async def test_a_batch_that_another_worker_has_is_left_to_it(reduced: Reduced) -
     async with reduced.app.postgres.transaction() as other:
         await other.execute("SELECT FROM retention_pass FOR UPDATE")
         assert not await build_retention(reduced.app).delete_batch()
+
+
+async def test_a_process_without_a_due_rule_looks_again_after_a_minute(reduced: Reduced) -> None:
+    now, postgres = [1000.0], reduced.app.postgres
+    rule = RetentionRule("tests.idle", NOTHING_TO_DELETE, 1)
+    retention = Retention(postgres, [rule], 10, lambda: now[0])
+    has_run = "SELECT ended_at IS NOT NULL FROM retention_pass WHERE rule = 'tests.idle'"
+    await retention.step()
+    await retention.step()  # finds that nothing is due
+    await postgres.execute(
+        "UPDATE retention_pass SET due_at = now(), ended_at = NULL WHERE rule = 'tests.idle'"
+    )
+
+    await retention.step()
+    early = await postgres.fetchval(has_run)
+    now[0] += IDLE_S
+    await retention.step()
+
+    assert (early, await postgres.fetchval(has_run)) == (False, True)
 
 
 async def test_nothing_is_deleted_where_retention_is_off(reduced: Reduced) -> None:

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from holdfast.app import App
 from holdfast.background import build_retention
-from holdfast.waitingroom import Joiner, PlaceState, RoomState, verify_draw
-from holdfast.waitingroom.errors import NotYourTurn, QueueNotOpen, QueueSoldOut, TurnOver
+from holdfast.errors import Invalid
+from holdfast.waitingroom import Joiner, PlaceState, RoomSettings, RoomState, WayIn, verify_draw
+from holdfast.waitingroom.errors import NotYourTurn, QueueNotOpen, QueueSoldOut, TurnOver, WrongRoomState
 from tests.support import shows as cast
 from tests.support.waiting_room import Room, a_room
 
@@ -116,6 +118,116 @@ class TestDraw:
         record = await app.waiting_rooms.load_draw(room.show_id)
         assert record.beacon_value == "f00d"
         assert verify_draw(record).n == 3
+
+    async def test_before_its_deadline_the_draw_waits_for_the_beacon(
+        self, app: App, a_show: ShowMaker
+    ) -> None:
+        until = datetime.now(UTC) + timedelta(hours=2)
+        room = await a_room(app, await a_show(), beacon="drand quicknet, round 1", beacon_until=until)
+        await join(room, 1, 2, 3)
+
+        await room.draw()
+
+        record = await app.waiting_rooms.load_draw(room.show_id)
+        assert record.beacon_until == until.replace(microsecond=0)
+        assert (record.seed, record.drawn_at) == (None, None)
+
+    async def test_after_its_deadline_the_draw_goes_on_without_the_beacon(
+        self, app: App, a_show: ShowMaker
+    ) -> None:
+        """The deadline is in the commitment; a value that comes later is refused, so there is no choice."""
+        draw_at = datetime.now(UTC) - timedelta(hours=1)
+        until = draw_at + timedelta(minutes=10)
+        name = "drand quicknet, round 1"
+        room = await a_room(app, await a_show(), draw_at=draw_at, beacon=name, beacon_until=until)
+        await join(room, 1, 2, 3)
+
+        with pytest.raises(WrongRoomState):
+            await room.editor.set_beacon(room.show_id, "f00d")
+        await room.step()
+        with pytest.raises(WrongRoomState):
+            await room.editor.set_beacon(room.show_id, "f00d")
+
+        record = await app.waiting_rooms.load_draw(room.show_id)
+        assert record.is_without_beacon
+        assert verify_draw(record).n == 3
+
+    async def test_a_value_before_the_deadline_counts(self, app: App, a_show: ShowMaker) -> None:
+        until = datetime.now(UTC) + timedelta(hours=2)
+        room = await a_room(app, await a_show(), beacon="drand quicknet, round 1", beacon_until=until)
+        await join(room, 1, 2, 3)
+
+        await room.editor.set_beacon(room.show_id, "f00d")
+        await room.draw()
+
+        record = await app.waiting_rooms.load_draw(room.show_id)
+        assert record.beacon_value == "f00d"
+        assert verify_draw(record).n == 3
+
+    async def test_a_change_of_the_settings_moves_no_deadline_of_an_open_room(
+        self, app: App, a_show: ShowMaker
+    ) -> None:
+        until = datetime.now(UTC) + timedelta(hours=2)
+        room = await a_room(app, await a_show(), beacon="drand quicknet, round 1", beacon_until=until)
+        before = await app.waiting_rooms.load_draw(room.show_id)
+
+        await room.editor.set(
+            room.show_id, RoomSettings(beacon="another", beacon_until=until.replace(year=2099))
+        )
+
+        assert await app.waiting_rooms.load_draw(room.show_id) == before
+
+    @pytest.mark.parametrize("settings", [{"beacon": ""}, {"draw_at": "after"}])
+    async def test_a_deadline_that_makes_no_sense_is_refused(
+        self, app: App, a_show: ShowMaker, settings: dict[str, Any]
+    ) -> None:
+        until = datetime.now(UTC) + timedelta(hours=2)
+        given: dict[str, Any] = {"beacon": "round 1", "beacon_until": until} | settings
+        if "draw_at" in settings:
+            given["draw_at"] = until + timedelta(minutes=1)
+
+        with pytest.raises(Invalid):
+            await a_room(app, await a_show(), **given)
+
+
+class TestWayIn:
+    async def test_a_pass_names_the_way_in(self, app: App, a_show: ShowMaker) -> None:
+        room = await a_room(app, await a_show())
+        await join(room, 1)
+        await room.draw()
+        await join(room, 2)
+        await room.admit()
+        no_draw = await a_room(app, await a_show(), is_open=False, opens_above_holds_per_second=5)
+        await app.waiting_rooms.open_by_demand(no_draw.show_id)
+        await no_draw.refresh()
+        await join(no_draw, 3)
+        await no_draw.admit()
+
+        ways = {
+            account: await self.way_in(where, account)
+            for where, account in ((room, 1), (room, 2), (no_draw, 3))
+        }
+
+        assert ways == {1: WayIn.DRAW, 2: WayIn.LATE, 3: WayIn.ARRIVAL}
+
+    async def test_it_stays_after_a_turn_that_was_missed(self, app: App, a_show: ShowMaker) -> None:
+        room = await a_room(app, await a_show(), inside_max=1)
+        await join(room, 1)
+        await room.draw()
+        await room.admit()
+
+        await room.admit(121)
+        await room.admit(1)
+
+        assert await self.way_in(room, 1) is WayIn.DRAW
+
+    async def way_in(self, room: Room, account_id: int) -> WayIn:
+        """Of the pass, and of the same pass again; as its signature says, too."""
+        rooms = room.app.waiting_rooms
+        first, again = [await rooms.redeem(room.show_id, account_id) for _ in range(2)]
+        assert first.way_in is again.way_in
+        assert (await rooms.guard.read(first.text)).way_in is first.way_in
+        return first.way_in
 
 
 class TestAdmission:

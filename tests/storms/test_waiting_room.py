@@ -4,7 +4,7 @@ import asyncio
 import time
 from functools import partial
 
-from holdfast.waitingroom import Joiner, RoomState, verify_draw
+from holdfast.waitingroom import verify_draw
 from holdfast.waitingroom.draw import Permutation
 from holdfast.waitingroom.guard import OPEN_STALE_MAX_S
 from tests.support.box_office import Office
@@ -39,7 +39,7 @@ async def test_killed_parts_take_no_place_with_them(stage: Office, is_full: bool
         for name in BEFORE:
             await kill(stage, name)
         await joining
-        await draw_now(room)
+        await room.draw_by_worker()
         for name in AT_THE_DRAW:
             await kill(stage, name)
         visiting = group.create_task(crowd.visit_all())
@@ -63,13 +63,6 @@ async def kill(stage: Office, name: str) -> None:
     await stage.back(name, after=stage.kill(name), within_s=60)
 
 
-async def draw_now(room: Room) -> None:
-    """The job of another process does it; whatever is killed in this moment."""
-    await room.app.postgres.execute(
-        "UPDATE waiting_room SET draw_at = now() WHERE show_id = $1", room.show_id
-    )
-
-
 async def more_came_in(crowd: QueueCrowd, before: int) -> bool:
     return len(crowd.came_in) > before or len(crowd.came_in) == len(crowd.people)
 
@@ -90,43 +83,6 @@ async def assert_order(room: Room, crowd: QueueCrowd) -> None:
     assert first == sorted(first)
 
 
-async def test_many_join_in_batches_and_late_arrivals_follow(stage: Office, is_full: bool) -> None:
-    """Through the service that the API calls, many at once."""
-    people, late = (200_000, 2000) if is_full else (3000, 100)
-    room = await a_room(stage.app, await stage.a_show(seats=50))
-    began_s = time.perf_counter()
-    numbers = await join_many(room, range(FIRST, FIRST + people))
-    print(f"{people / (time.perf_counter() - began_s):.0f} joins per second")
-    await draw_now(room)
-    await until(partial(is_admitting, room), within_s=60)
-    after = FIRST + people
-    later = [await join_many(room, range(after + n, after + n + 1)) for n in range(late)]
-
-    record = await stage.app.waiting_rooms.load_draw(room.show_id)
-    positions = verify_draw(record).positions()
-
-    assert sorted(numbers) == list(range(people))
-    assert [number for (number,) in later] == list(range(people, people + late))
-    assert sorted(positions) == list(range(people))
-    for account in (FIRST, FIRST + people // 2, FIRST + people - 1):
-        place = await stage.app.waiting_rooms.find_place(room.show_id, account)
-        assert place is not None
-        assert place.position == positions[place.number]
-    await room.editor.close(room.show_id)
-
-
-async def join_many(room: Room, accounts: range) -> list[int]:
-    """In the order of the accounts, 1000 at once."""
-    found: list[int] = []
-    for first in range(0, len(accounts), 1000):
-        joins = (
-            room.app.waiting_rooms.join(room.show_id, Joiner(account))
-            for account in accounts[first : first + 1000]
-        )
-        found += [joined.place.number for joined in await asyncio.gather(*joins)]
-    return found
-
-
 async def test_two_million_people_fit(stage: Office, is_full: bool) -> None:
     """Loaded directly; prints the bytes per person. Everyone's position is computed, not stored."""
     people = 2_000_000 if is_full else 50_000
@@ -143,8 +99,8 @@ async def test_two_million_people_fit(stage: Office, is_full: bool) -> None:
     each = (await size(room) - before) / people
     print(f"{people} people in one room: {each:.0f} bytes each")
 
-    await draw_now(room)
-    await until(partial(is_admitting, room), within_s=60)
+    await room.draw_by_worker()
+    await until(room.is_admitting, within_s=60)
     called = await room.admit()
     order = verify_draw(await stage.app.waiting_rooms.load_draw(room.show_id))
 
@@ -158,9 +114,3 @@ async def test_two_million_people_fit(stage: Office, is_full: bool) -> None:
 
 async def size(room: Room) -> int:
     return int(await room.app.postgres.fetchval("SELECT pg_total_relation_size('queue_place')"))
-
-
-async def is_admitting(room: Room) -> bool:
-    await room.refresh()
-    status = await room.app.waiting_rooms.status(room.show_id)
-    return status is not None and status.state is RoomState.ADMITTING

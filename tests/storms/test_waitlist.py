@@ -1,12 +1,14 @@
 """A full show with a long waitlist while seats come free, workers die and Redis forgets everything (R26).
 
+Holds lapse, bookings are cancelled, and owners sell tickets back at face value or change their minds.
 Afterwards the history is judged: no freed seat reached the public while a party waited that it fits, no party
-was passed over, and every offer ended. At its whole size once with all jobs, and once without bus and
-notifications.
+was passed over, every offer ended, and who sold tickets back has the whole price of those seats, once. At its
+whole size once with all jobs, and once without bus and notifications.
 """
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,13 +18,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.bookings import Booking
+from holdfast.bookings import Booking, BookingState
 from holdfast.claim import Settlement
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Refusal
 from tests.support.box_office import Office, office, running
 from tests.support.own_engines import hold
-from tests.support.paid_bookings import payment_request
+from tests.support.paid_bookings import payment_request, refunds_of
 from tests.support.show_fixture import Till, an_owner
 from tests.support.shows import API, Fan
 from tests.support.wait import until
@@ -32,6 +34,12 @@ from tests.support.waitlist_oracle import Oracle, OracleParty, OracleSeat
 SETTINGS: dict[str, Any] = {"waitlist_offer_s": 1, "waitlist_keep_s": 3600, "sweep_pause_ms": 100}
 WITHOUT_BUS = "sale,payments"
 BUYERS = 3
+# With the seats that the bookings still have.
+OPEN_RETURNS = """
+SELECT ARRAY(SELECT unnest(r.seats) INTERSECT SELECT unnest(b.seats)) AS seats
+  FROM waitlist_return AS r JOIN booking AS b USING (show_id, number)
+ WHERE r.show_id = $1 AND r.ended_at IS NULL AND b.state = 'confirmed'
+"""
 NEVER = datetime.max.replace(tzinfo=UTC)
 ENDS_WITHIN_S = 120
 
@@ -62,14 +70,20 @@ class Storm:
     chance: random.Random
     holds: list[Booking] = field(default_factory=list)
     paid: list[Booking] = field(default_factory=list)
+    returned: list[Booking] = field(default_factory=list)  # offered to the waitlist, by their owners
     answered: set[int] = field(default_factory=set)  # offers
     refused: dict[str, int] = field(default_factory=dict)
 
     async def begin(self, size: Size) -> None:
-        seats = list(range(size.seats))
+        app, seats = self.stage.app, list(range(size.seats))
         while seats:
             group = [seats.pop(0) for _ in range(min(len(seats), self.chance.randint(1, 3)))]
-            self.holds.append(await hold(self.stage.app, self.hall.show, an_owner(), *group))
+            booking = await hold(app, self.hall.show, an_owner(), *group)
+            if self.chance.random() < 0.3:
+                await app.saga_runner.pay(payment_request(booking))
+                self.paid.append(await self.hall.till.booking(booking.number))
+            else:
+                self.holds.append(booking)
         for _ in range(size.parties):
             await self.hall.join(
                 self.chance.choice([1, 1, 1, 2, 2, 3, 4, 6]),
@@ -78,11 +92,15 @@ class Storm:
             )
 
     async def happen(self) -> None:
-        """A hold lapses, is released, or a paid booking is given back."""
+        """A hold lapses, is released, or a paid booking is given back: at once, or once a party is found."""
         app = self.stage.app
-        if self.paid and self.chance.random() < 0.3:
+        if self.paid and (not self.returned or self.chance.random() < 0.3):
+            await self.sell_back(self.paid.pop(self.chance.randrange(len(self.paid))))
+        elif self.paid and self.chance.random() < 0.3:
             booking = self.paid.pop(self.chance.randrange(len(self.paid)))
             await _try(app.refunds.cancel, booking, None)
+        elif self.returned[1:] and self.chance.random() < 0.2:
+            await _try(app.waitlists.returns.withdraw, self.chance.choice(self.returned[1:]))
         elif self.holds:
             booking = self.holds.pop(self.chance.randrange(len(self.holds)))
             if self.chance.random() < 0.5:
@@ -90,6 +108,16 @@ class Storm:
                 await app.holds.update_map(self.hall.show, Settlement("lapse", booking.claim))
             elif not await _try(app.holds.cancel, booking):
                 self.holds.append(booking)
+
+    async def sell_back(self, booking: Booking) -> None:
+        """Some of the seats, or all. Some owners also cancel meanwhile; the first one only waits."""
+        returns, count = self.stage.app.waitlists.returns, self.chance.randint(1, len(booking.seats))
+        seats = tuple(sorted(self.chance.sample(booking.seats, count)))
+        show = await self.stage.app.catalogue.show_on_sale(self.hall.show)
+        if await _try(returns.put, booking, seats, show):
+            self.returned.append(booking)
+            if self.returned[1:] and self.chance.random() < 0.2:
+                await _try(self.stage.app.refunds.cancel, booking, None)
 
     async def answer_offers(self) -> None:
         """Each offer is paid for, declined, or left to lapse."""
@@ -128,9 +156,11 @@ class Storm:
             await asyncio.sleep(0.02)
 
     async def is_over(self) -> bool:
-        """No offer is open, and no reserved seat is left that fits a party."""
+        """No offer is open, and no seat is left that fits a party: reserved, returned, or both together."""
         oracle = await self._oracle()
         oracle.reserved = set(await self.hall.reserved())
+        for row in await self._fetch(OPEN_RETURNS):
+            oracle.reserved |= set(row["seats"])
         waiting = [party for party in oracle.parties.values() if party.is_waiting]
         return not await self._open_offers() and not any(map(oracle.can_serve, waiting))
 
@@ -159,7 +189,30 @@ class Storm:
             for party in oracle.parties.values():
                 waits_in_vain = waited_at(party, sold["opened_at"]) and oracle.can_serve(party)
                 assert not waits_in_vain, f"{sold} was sold while {party} waited"
+        await self._judge_returns()
         return len(offers)
+
+    async def _judge_returns(self) -> None:
+        """Each seat of a booking is with its owner, or paid back once and in full."""
+        for booking in self.returned:
+            now = await self.hall.till.booking(booking.number)
+            owned = now.seats if now.state is BookingState.CONFIRMED else ()
+            refunds = await refunds_of(self.stage.app, booking)
+            back = Counter(seat for refund in refunds for seat in refund.seats)
+            gone = set(booking.seats) - set(owned)
+            assert back == Counter(gone), f"{booking.number}: owns {owned}, refunded {refunds}"
+            prices = dict(zip(booking.seats, booking.prices_minor, strict=True))
+            assert sum(refund.amount_minor for refund in refunds) == sum(prices[seat] for seat in gone)
+        for row in await self._fetch("SELECT * FROM waitlist_return WHERE show_id = $1"):
+            assert row["selling"] == [], f"a sale has not ended: {row}"
+            now = await self.hall.till.booking(row["number"])
+            if row["state"] == "sold":
+                assert not set(row["seats"]) & set(now.seats) or now.state is BookingState.REFUNDED
+
+    async def return_states(self) -> Counter[str]:
+        return Counter(
+            row["state"] for row in await self._fetch("SELECT state FROM waitlist_return WHERE show_id = $1")
+        )
 
     async def _sold_to_others(self) -> list[Any]:
         """Bookings of the buyers without an entry, from the moment when the first party waited."""
@@ -242,7 +295,9 @@ async def test_freed_seats_go_to_the_waiting_parties(is_full: bool, only: str) -
 
         offers = await storm.judge()
         waiting = sum(party.is_waiting for party in (await storm._oracle()).parties.values())
-        print(f"{offers} offers, {waiting} parties still wait, other buyers: {storm.refused}")
+        states = await storm.return_states()
+        print(f"{offers} offers, {waiting} parties still wait, other buyers: {storm.refused}, {states}")
+        assert states["sold"] > 0
         assert offers > size.events // 2
         assert waiting > 0
         assert sum(count for code, count in storm.refused.items() if code != "no answer") > 20

@@ -139,9 +139,8 @@ async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
         await app.postgres.execute("DELETE FROM notice WHERE state = 'queued'")  # of tests before this one
         group = f"notices-{secrets.token_hex(4)}"
         await app.outbox.add_group(group, from_oldest=False)
-        consumer_worker = ConsumerWorker(
-            app.outbox, replace(consumer(app.notifications), group=group), app.config, wait_s=0.02
-        )
+        notices = replace(consumer(app.notifications, app.waiting_rooms), group=group)
+        consumer_worker = ConsumerWorker(app.outbox, notices, app.config, wait_s=0.02)
         try:
             yield Office(app, build_mail_sender(app), consumer_worker)
         finally:

@@ -22,6 +22,7 @@ class QueueCrowd:
     office: Office
     show_id: int
     people: Sequence[Fan]
+    pause_s: float = PAUSE_S  # between two looks at a place
     numbers: dict[int, int] = field(default_factory=dict)  # account → entrant number, as first answered
     other_numbers: list[tuple[int, int]] = field(default_factory=list)  # of a person who got a second one
     came_in: dict[int, float] = field(default_factory=dict)  # account → when
@@ -55,7 +56,7 @@ class QueueCrowd:
             if place["state"] in ("called", "inside"):
                 break
             assert place["state"] in ("in_draw", "waiting"), place
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(self.pause_s)
         admission = (await self._call(fan, "POST", "/queue/pass", (200,)))["text"]
         self.came_in[fan.account_id] = time.monotonic()
         await self._call(fan, "POST", "/holds", (201,), {"Admission": admission}, json={"best": {"count": 1}})

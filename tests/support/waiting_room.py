@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from holdfast.app import App
-from holdfast.waitingroom import RoomEditor, RoomSettings
+from holdfast.waitingroom import RoomEditor, RoomSettings, RoomState
 from holdfast.waitingroom.jobs import RoomJobs
 from holdfast.web.caller import Scope
 
@@ -42,12 +42,21 @@ class Room:
         return await RoomJobs(self.app.postgres, self.app.bookings).step_room(self.show_id)
 
     async def draw(self) -> None:
-        """The time of the draw is now."""
+        """The time of the draw is now, and this process draws."""
+        await self.draw_by_worker()
+        await self.step()
+        await self.refresh()
+
+    async def draw_by_worker(self) -> None:
+        """The time of the draw is now; another process draws, whatever is killed in this moment."""
         await self.app.postgres.execute(
             "UPDATE waiting_room SET draw_at = now() WHERE show_id = $1", self.show_id
         )
-        await self.step()
+
+    async def is_admitting(self) -> bool:
         await self.refresh()
+        status = await self.app.waiting_rooms.status(self.show_id)
+        return status is not None and status.state is RoomState.ADMITTING
 
     async def admit(self, seconds: float = 60) -> int:
         """After so many seconds, the job calls people."""

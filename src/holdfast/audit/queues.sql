@@ -46,12 +46,23 @@ SELECT show_id, format('%s people inside at %s, allowed %s', inside, at, inside_
  WHERE is_call AND inside > inside_max;
 
 -- name: draw_as_committed
--- The seed of every draw is the one that was committed to: draw.py has the encoding.
+-- The seed of every draw is the one that was committed to: draw.py has the encoding. A draw without the
+-- announced value was after the deadline that was committed to.
 SELECT show_id, format('opening %s: the seed is not the one that was committed to', opening) AS what
   FROM queue
  WHERE seed IS NOT NULL
    AND commitment IS DISTINCT FROM sha256(
-           int8send(27) || 'holdfast queue commitment 1'::bytea
+           int8send(27)
+        || CASE WHEN beacon_until IS NULL THEN 'holdfast queue commitment 1'::bytea
+                ELSE 'holdfast queue commitment 2'::bytea END
         || int8send(8) || int8send(show_id)
         || int8send(8) || int8send(opening)
-        || int8send(octet_length(seed)) || seed);
+        || int8send(octet_length(seed)) || seed
+        || CASE WHEN beacon_until IS NULL THEN ''::bytea
+                ELSE int8send(octet_length(beacon)) || convert_to(beacon, 'UTF8')
+                     || int8send(8) || int8send(extract(epoch FROM beacon_until)::bigint) END)
+ UNION ALL
+SELECT show_id, format('opening %s: the draw did not wait for its beacon', opening)
+  FROM queue
+ WHERE key IS NOT NULL AND beacon <> '' AND beacon_value IS NULL
+   AND (beacon_until IS NULL OR drawn_at < beacon_until);

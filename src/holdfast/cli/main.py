@@ -5,8 +5,6 @@ What a command needs it imports itself, so that `--help` is quick and a supervis
 """
 
 import asyncio
-import atexit
-import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -36,6 +34,7 @@ from holdfast.cli.verify_draw import verify_draw
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.errors import Refusal
+from holdfast.lean_import import load_structlog, skip_collecting
 from holdfast.runtime.launch import EXPECTED
 
 if TYPE_CHECKING:
@@ -282,8 +281,7 @@ def jobs(after: After = None, ready: Ready = None, only: Only = "") -> None:
 
 def main() -> NoReturn:
     """Expected trouble is one line on stderr and exit code 2; a traceback is always a bug."""
-    # msgspec 0.22 may crash while the interpreter takes its objects apart; it needs none of that to end.
-    atexit.register(gc.freeze)
+    skip_collecting()
     try:
         cli()
     except OperatorError as trouble:
@@ -349,6 +347,7 @@ async def _migrate(config: Config, only_plan: bool) -> list[str]:
 
 async def _with_app(config: Config, act: Callable[["App"], Awaitable[Result]]) -> Result:
     """`act` on an open box office whose schema is up to date."""
+    load_structlog()
     from holdfast.app import open_app
     from holdfast.engines import migrate
     from holdfast.engines import startup_checks as checks

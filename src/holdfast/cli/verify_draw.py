@@ -39,6 +39,8 @@ def verify_draw(source: Source, number: Number = None, as_json: AsJson = False) 
     print(
         f"show {record.show_id}: the seed is the one that was committed to; {order.n} people were in the draw"
     )
+    if record.is_without_beacon:
+        print(f"the value of {record.beacon} had not come until {record.beacon_until}: drawn without it")
     if position is not None:
         print(f"number {number} is at position {position}, behind {position} people")
 

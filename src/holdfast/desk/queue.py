@@ -36,6 +36,8 @@ class RoomForm(Struct):
     window_s: Number = ""
     beacon: Annotated[str, Meta(max_length=200)] = ""
     opens_above_holds_per_second: Number = ""
+    opens_above_viewers: Number = ""
+    beacon_until: LocalTime = ""
 
 
 class SwitchForm(Struct):
@@ -49,7 +51,7 @@ class BeaconForm(Struct):
     value: Annotated[str, Meta(max_length=500, pattern=ONE_LINE)] = ""
 
 
-TIMES = ("opens_at", "draw_at")
+TIMES = ("opens_at", "draw_at", "beacon_until")
 
 
 @desk.get(PATH, like="get_show_queue")

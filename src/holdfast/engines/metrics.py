@@ -31,6 +31,7 @@ HELP = {
     "open_batch_seconds": "time of a batch of bookings in the ledger",
     "postgres_wait_seconds": "time that a caller waited for a connection to the ledger",
     "postgres_use_seconds": "time that a caller had a connection to the ledger",
+    "gateway_calls": "calls of the payment gateway under way",
     "gateway_seconds": "time of a call of the payment gateway, by step",
     "process_cpu_seconds_total": "processor time of our processes, by kind: web or work",
     "http_seconds": "time from request to answer, by route",
@@ -117,6 +118,18 @@ class Meter:
             slots = self._histograms[key] = [0.0] * (len(buckets) + 2)
         slots[bisect_left(buckets, value)] += 1
         slots[-1] += value
+
+    def count(self, name: str, **labels: str) -> float:
+        """Of this process, since it began."""
+        return self._counters.get((name, tuple(labels.items())), 0.0)
+
+    def gauge(self, name: str, **labels: str) -> float:
+        """Of this process, now."""
+        return self._gauges.get((name, tuple(labels.items())), 0.0)
+
+    def slots(self, name: str, **labels: str) -> list[float]:
+        """What this process has observed, by bucket; the last is beyond all of them."""
+        return self._histograms.get((name, tuple(labels.items())), [0.0])[:-1]
 
     def share(self, folder: Path, process: str) -> None:
         """From now on `flush` writes this process' sums where the others can read them."""

@@ -9,7 +9,8 @@ position, NULL at the end, with the number of rows it deleted. Rows that a pass 
 are met by the next pass, which begins at 0.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -21,6 +22,7 @@ Q = Queries("holdfast.engines", "retention")
 log = structlog.get_logger(__name__)
 
 PASS_PAUSE_S = 6 * 3600.0
+IDLE_S = 60.0  # pause between two looks when no rule is due
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +38,27 @@ def rows_of_archived_shows(table: str, keep_d: int) -> RetentionRule:
 
 
 class Retention:
-    def __init__(self, postgres: Postgres, rules: Sequence[RetentionRule], rows_max: int) -> None:
+    def __init__(
+        self,
+        postgres: Postgres,
+        rules: Sequence[RetentionRule],
+        rows_max: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._postgres = postgres
         self._rules = {rule.name: rule for rule in rules if rule.keep_d > 0}
         self._rows_max = rows_max
         self._is_known = False
+        self._monotonic = monotonic
+        self._idle_until = 0.0
 
     async def step(self) -> int:
         """A job: one batch of one rule. Always returns 0, so that the loop pauses after each batch."""
+        if self._monotonic() < self._idle_until:
+            return 0
         try:
-            await self.delete_batch()
+            if not await self.delete_batch():
+                self._idle_until = self._monotonic() + IDLE_S
         except AGAIN:  # the sale has a lock; nothing was deleted
             metrics.add("retention_gave_way_total")
         return 0

@@ -421,17 +421,19 @@ CREATE FUNCTION bookings_with_seats(p_show bigint) RETURNS SETOF payable_booking
        AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = p_show));
 $$;
 
-CREATE FUNCTION call_people(p_show bigint, p_opening integer, p_numbers integer[], p_first integer, p_max integer, p_is_end boolean) RETURNS TABLE(called integer, serving integer)
+CREATE FUNCTION call_people(p_show bigint, p_opening integer, p_numbers integer[], p_first integer, p_max integer, p_is_end boolean) RETURNS TABLE(called integer, serving integer, called_at timestamp with time zone)
     LANGUAGE plpgsql
     AS $$
 DECLARE
     v_room    waiting_room;
+    v_queue   queue;
     v_recalls int;
     v_new     int;
     v_last    int;
     v_now     timestamptz := clock_timestamp();
 BEGIN
     SELECT * INTO v_room FROM waiting_room AS room WHERE room.show_id = p_show;
+    SELECT * INTO v_queue FROM queue WHERE queue.show_id = p_show AND queue.opening = p_opening;
     WITH again AS (
         UPDATE queue_turn SET state = 'over'
          WHERE (show_id, opening, number, call) IN (
@@ -441,10 +443,10 @@ BEGIN
                AND (turn.recall_at <= p_first OR p_is_end)
           ORDER BY turn.recall_at, turn.position
              LIMIT p_max)
-     RETURNING number, position
+     RETURNING number, position, way_in
     )
-    INSERT INTO queue_turn (show_id, opening, number, call, position, inside_max, called_at, ends_at)
-    SELECT p_show, p_opening, number, 2, position, v_room.inside_max, v_now,
+    INSERT INTO queue_turn (show_id, opening, number, call, position, way_in, inside_max, called_at, ends_at)
+    SELECT p_show, p_opening, number, 2, position, way_in, v_room.inside_max, v_now,
            v_now + v_room.turn_s * interval '1 s'
       FROM again;
     GET DIAGNOSTICS v_recalls = ROW_COUNT;
@@ -457,14 +459,17 @@ BEGIN
         ORDER BY given.ord
            LIMIT p_max - v_recalls
     ), added AS (
-        INSERT INTO queue_turn (show_id, opening, number, position, inside_max, called_at, ends_at)
-        SELECT p_show, p_opening, live.number, live.position, v_room.inside_max, v_now,
-               v_now + v_room.turn_s * interval '1 s'
+        INSERT INTO queue_turn (show_id, opening, number, position, way_in, inside_max, called_at, ends_at)
+        SELECT p_show, p_opening, live.number, live.position,
+               CASE WHEN v_queue.key IS NULL THEN 'arrival'
+                    WHEN live.number < v_queue.entrants THEN 'draw' ELSE 'late' END,
+               v_room.inside_max, v_now, v_now + v_room.turn_s * interval '1 s'
           FROM live
      RETURNING position
     )
     SELECT count(*), max(position) INTO v_new, v_last FROM added;
     called := v_recalls + v_new;
+    called_at := v_now;
     -- All of the numbers were looked at, unless the cap stopped us at one of them.
     serving := CASE WHEN v_recalls + v_new < p_max THEN p_first + cardinality(p_numbers)
                     ELSE coalesce(v_last + 1, p_first) END;
@@ -2409,7 +2414,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE FUNCTION redeem_turn(p_show bigint, p_opening integer, p_number integer) RETURNS TABLE(redeemed_at timestamp with time zone, ends_at timestamp with time zone)
+CREATE FUNCTION redeem_turn(p_show bigint, p_opening integer, p_number integer) RETURNS TABLE(redeemed_at timestamp with time zone, ends_at timestamp with time zone, way_in text)
     LANGUAGE sql
     AS $$
     UPDATE queue_turn AS turn
@@ -2417,7 +2422,7 @@ CREATE FUNCTION redeem_turn(p_show bigint, p_opening integer, p_number integer) 
            ends_at = now() + (SELECT window_s FROM waiting_room WHERE show_id = p_show) * interval '1 s'
      WHERE turn.show_id = p_show AND turn.opening = p_opening AND turn.number = p_number
        AND turn.state = 'called' AND turn.ends_at > now()
- RETURNING turn.redeemed_at, turn.ends_at;
+ RETURNING turn.redeemed_at, turn.ends_at, turn.way_in;
 $$;
 
 CREATE FUNCTION refresh_visibility(p_event bigint, p_venue bigint, p_show bigint) RETURNS SETOF bigint
@@ -3359,6 +3364,46 @@ ALTER TABLE booking_move ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE queue_place (
+    show_id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    number integer NOT NULL,
+    opening integer NOT NULL,
+    joined_s integer NOT NULL,
+    state smallint DEFAULT 0 NOT NULL,
+    rejoined smallint DEFAULT 0 NOT NULL,
+    CONSTRAINT an_earlier_place_has_ended CHECK (((rejoined = 0) OR (state <> 0)))
+);
+
+CREATE TABLE queue_turn (
+    show_id bigint NOT NULL,
+    opening integer NOT NULL,
+    number integer NOT NULL,
+    call smallint DEFAULT 1 NOT NULL,
+    "position" integer NOT NULL,
+    state text DEFAULT 'called'::text NOT NULL,
+    inside_max integer NOT NULL,
+    called_at timestamp with time zone DEFAULT now() NOT NULL,
+    redeemed_at timestamp with time zone,
+    ends_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    freed_at timestamp with time zone,
+    recall_at integer,
+    way_in text DEFAULT 'queue'::text NOT NULL,
+    CONSTRAINT inside_until_freed CHECK (((freed_at IS NULL) = (state = ANY (ARRAY['called'::text, 'inside'::text, 'ending'::text])))),
+    CONSTRAINT known_turn_states CHECK ((state = ANY (ARRAY['called'::text, 'inside'::text, 'ending'::text, 'missed'::text, 'over'::text])))
+);
+
+CREATE VIEW called_person AS
+ SELECT turn.show_id,
+    turn.opening,
+    place.account_id,
+    turn.called_at,
+    turn.ends_at
+   FROM (queue_turn turn
+     JOIN queue_place place USING (show_id, opening, number))
+  WHERE ((turn.state = 'called'::text) AND (turn.freed_at IS NULL) AND (turn.ends_at > now()) AND (place.state = 0));
+
 CREATE TABLE show_terms (
     show_id bigint NOT NULL,
     revision bigint NOT NULL,
@@ -3557,6 +3602,8 @@ CREATE TABLE queue (
     drawn_at timestamp with time zone,
     called_at timestamp with time zone,
     ended_at timestamp with time zone,
+    held_back_by text DEFAULT ''::text NOT NULL,
+    beacon_until timestamp with time zone,
     CONSTRAINT a_drawn_order_has_its_inputs CHECK (((key IS NULL) OR ((seed IS NOT NULL) AND (entrants IS NOT NULL)))),
     CONSTRAINT known_room_states CHECK ((state = ANY (ARRAY['scheduled'::text, 'open'::text, 'admitting'::text, 'overridden'::text, 'drained'::text, 'closed'::text]))),
     CONSTRAINT people_join_before_they_are_called CHECK ((serving <= joined))
@@ -3669,6 +3716,8 @@ CREATE TABLE waiting_room (
     opens_above_holds_per_second integer NOT NULL,
     opening integer DEFAULT 1 NOT NULL,
     changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    opens_above_viewers integer DEFAULT 0 NOT NULL,
+    beacon_until timestamp with time zone,
     CONSTRAINT limits_are_positive CHECK ((LEAST(inside_max, per_minute_max, turn_s, window_s) >= 1))
 );
 
@@ -3681,6 +3730,7 @@ CREATE VIEW current_queue AS
     room.turn_s,
     room.window_s,
     room.opens_above_holds_per_second,
+    room.opens_above_viewers,
     show_detail.seats,
     (show_detail.cancelled OR (show_detail.closes_at <= now())) AS is_over,
     queue.opening,
@@ -3689,6 +3739,7 @@ CREATE VIEW current_queue AS
     queue.commitment,
     queue.beacon,
     queue.beacon_value,
+    queue.beacon_until,
     queue.key,
     queue.entrants,
     queue.joined,
@@ -4319,35 +4370,6 @@ ALTER TABLE queue_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
-CREATE TABLE queue_place (
-    show_id bigint NOT NULL,
-    account_id bigint NOT NULL,
-    number integer NOT NULL,
-    opening integer NOT NULL,
-    joined_s integer NOT NULL,
-    state smallint DEFAULT 0 NOT NULL,
-    rejoined smallint DEFAULT 0 NOT NULL,
-    CONSTRAINT an_earlier_place_has_ended CHECK (((rejoined = 0) OR (state <> 0)))
-);
-
-CREATE TABLE queue_turn (
-    show_id bigint NOT NULL,
-    opening integer NOT NULL,
-    number integer NOT NULL,
-    call smallint DEFAULT 1 NOT NULL,
-    "position" integer NOT NULL,
-    state text DEFAULT 'called'::text NOT NULL,
-    inside_max integer NOT NULL,
-    called_at timestamp with time zone DEFAULT now() NOT NULL,
-    redeemed_at timestamp with time zone,
-    ends_at timestamp with time zone NOT NULL,
-    ended_at timestamp with time zone,
-    freed_at timestamp with time zone,
-    recall_at integer,
-    CONSTRAINT inside_until_freed CHECK (((freed_at IS NULL) = (state = ANY (ARRAY['called'::text, 'inside'::text, 'ending'::text])))),
-    CONSTRAINT known_turn_states CHECK ((state = ANY (ARRAY['called'::text, 'inside'::text, 'ending'::text, 'missed'::text, 'over'::text])))
-);
-
 CREATE VIEW queue_wait AS
  SELECT turn.show_id,
     ((EXTRACT(epoch FROM (turn.called_at - queue.opened_at)))::integer - place.joined_s) AS waited_s
@@ -4477,6 +4499,33 @@ CREATE TABLE revoked_ticket_key (
     key_id smallint NOT NULL,
     revoked_at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+CREATE TABLE web_load (
+    process text NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    holds integer NOT NULL,
+    slow_holds integer NOT NULL,
+    refused integer NOT NULL,
+    payments integer NOT NULL,
+    payments_max integer NOT NULL,
+    shows bigint[] NOT NULL,
+    show_holds integer[] NOT NULL,
+    show_viewers integer[] NOT NULL,
+    CONSTRAINT figures_for_every_show CHECK (((cardinality(shows) = cardinality(show_holds)) AND (cardinality(shows) = cardinality(show_viewers))))
+)
+WITH (fillfactor='50');
+
+CREATE VIEW room_in_demand AS
+ SELECT room.show_id
+   FROM (waiting_room room
+     JOIN ( SELECT demand_1.show_id,
+            sum(demand_1.holds) AS holds,
+            sum(demand_1.viewers) AS viewers
+           FROM (web_load
+             CROSS JOIN LATERAL UNNEST(web_load.shows, web_load.show_holds, web_load.show_viewers) demand_1(show_id, holds, viewers))
+          WHERE (web_load.at > (now() - '00:00:04'::interval))
+          GROUP BY demand_1.show_id) demand USING (show_id))
+  WHERE (((room.opens_above_holds_per_second >= 1) AND (room.opens_above_holds_per_second <= (demand.holds - 1))) OR ((room.opens_above_viewers >= 1) AND (room.opens_above_viewers <= (demand.viewers - 1))));
 
 CREATE VIEW sale_for_waitlist AS
  SELECT show_id,
@@ -5208,6 +5257,9 @@ ALTER TABLE ONLY waitlist
 
 ALTER TABLE ONLY waitlist_return
     ADD CONSTRAINT waitlist_return_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY web_load
+    ADD CONSTRAINT web_load_pkey PRIMARY KEY (process);
 
 ALTER TABLE ONLY webhook_endpoint
     ADD CONSTRAINT webhook_endpoint_pkey PRIMARY KEY (id);

@@ -16,8 +16,10 @@ from holdfast.notifications.notice import (
     build_confirmation,
     build_notice,
 )
+from holdfast.notifications.queue_notices import add_queue_notices
 from holdfast.notifications.store import NotificationStore
-from holdfast.outbox import Consumer, Fact, Outbox, ShowChanged
+from holdfast.outbox import Consumer, Fact, Outbox, QueueCalled, QueueDrained, ShowChanged
+from holdfast.waitingroom import WaitingRooms
 
 __all__ = ["GROUP", "NoticeDelivery", "begin_now", "consumer", "jobs"]
 
@@ -32,8 +34,11 @@ COUNT_PAUSE_S = 10.0
 FORGET_PAUSE_S = 600.0
 
 
-def consumer(notices: NotificationStore) -> Consumer:
+def consumer(notices: NotificationStore, rooms: WaitingRooms) -> Consumer:
     async def add_notices(fact: Fact) -> None:
+        if isinstance(fact.body, (QueueCalled, QueueDrained)):
+            await add_queue_notices(notices, rooms, fact)
+            return
         kind = SHOW_FACTS.get(type(fact.body))
         if kind is None:
             new = build_notice(fact)

@@ -3,7 +3,7 @@
 import tomllib
 from base64 import b64encode
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -31,13 +31,12 @@ from holdfast.notifications.render import (
     parse_sender,
     render_html,
 )
+from holdfast.notifications.sample_data import SAMPLE, SAMPLE_SEATS, SAMPLE_SHOW, SAMPLE_TICKET
 from holdfast.notifications.senders import OutgoingMessage
 from holdfast.notifications.store import Q
 from holdfast.tickets import (
     Codes,
     IssuedTicket,
-    PrintedTicket,
-    Standing,
     Tickets,
     TicketShow,
     calendar_file,
@@ -116,6 +115,8 @@ class Composer:
         match due.kind:
             case NoticeKind.HOLD_LAPSING | NoticeKind.DECLINED | NoticeKind.WAITLIST_OFFER:
                 return await self._while_held(due, contents)
+            case NoticeKind.QUEUE_TURN:
+                return await self._while_called(due, contents)
             case NoticeKind.HOLD_LAPSED if (booking := await self._booking(due)) and booking.is_offer:
                 return None  # waitlist_ended says it
             case NoticeKind.TICKETS:
@@ -161,6 +162,16 @@ class Composer:
             until=booking.expires_at,
             minutes=max(1, round(left_s / 60)),
         )
+
+    async def _while_called(self, due: DueNotice, contents: MessageData) -> MessageData | None:
+        """None: the turn is over, or the person has come in."""
+        ends_at = await self._postgres.fetchval(
+            Q.turn_of_person, due.show_id, due.body["opening"], due.account_id
+        )
+        if ends_at is None:
+            return None
+        left_s = (ends_at - datetime.now(UTC)).total_seconds()
+        return replace(contents, until=ends_at, minutes=max(1, int(left_s / 60)))
 
     async def _with_tickets(
         self, due: DueNotice, contents: MessageData, occasion: TicketShow
@@ -289,66 +300,14 @@ def _of_show(due: DueNotice, occasion: TicketShow) -> MessageData:
         reference=reference(due.show_id, due.number) if due.number is not None else "",
         booking_path=f"/bookings/{public_id(due.show_id, due.number)}" if due.number is not None else "",
         show_path=f"/shows/{due.show_id}",
+        queue_path=f"/shows/{due.show_id}/queue",
+        waitlist_path=f"/shows/{due.show_id}/waitlist",
         amount_minor=due.body.get("amount_minor", 0),
         currency=due.body.get("currency", ""),
         reason=due.body.get("reason") or "",
         is_suspended=due.body.get("tickets_suspended", False),
         at=datetime.fromisoformat(at) if at else None,
     )
-
-
-STARTS_AT = datetime(2027, 5, 14, 14, 0, tzinfo=UTC)
-SAMPLE_SEATS = (SeatName("Stalls", "J", "12"), SeatName("Stalls", "J", "13"))
-SAMPLE = MessageData(
-    name="Zoë Kumar",
-    title="Crème Brûlée",
-    where=("Hall 1", "Lotus Palace", "12 Marine Drive", "Mumbai"),
-    starts_at=STARTS_AT,
-    zone=timezone(timedelta(hours=5, minutes=30), "Asia/Kolkata"),
-    reference="ABCD2345",
-    seats=SAMPLE_SEATS,
-    amount_minor=125_000,
-    currency="INR",
-    until=STARTS_AT - timedelta(days=9),
-    minutes=3,
-    reason="Insufficient funds.",
-    is_suspended=True,
-    at=STARTS_AT - timedelta(days=7),
-    starts_before=STARTS_AT - timedelta(hours=1),
-    other="bob@example.org",
-    base="",
-    booking_path="/bookings/sample",
-    show_path="/shows/0",
-    link_path="/link/sample",
-    email="zoe@example.org",
-)
-SAMPLE_SHOW = TicketShow(
-    show_id=0,
-    title=SAMPLE.title,
-    hall="Hall 1",
-    venue="Lotus Palace",
-    address="12 Marine Drive",
-    city="Mumbai",
-    starts_at=STARTS_AT,
-    ends_at=STARTS_AT + timedelta(hours=2),
-    starts_local=STARTS_AT.astimezone(SAMPLE.zone),
-    timezone="Asia/Kolkata",
-    cancelled=False,
-    revision=1,
-)
-SAMPLE_TICKET = PrintedTicket(
-    ticket_id="",
-    reference=SAMPLE.reference,
-    seat="J-12",
-    section="Stalls",
-    row="J",
-    seat_number="12",
-    category="Gold",
-    trait="n",
-    price="",
-    worth=Standing.GOOD,
-    code="a sample: it opens no door",
-)
 
 
 def sample_message(kind: NoticeKind, locale: str, templates: Templates) -> ComposedMessage:

@@ -13,7 +13,7 @@ sent a second time with the same Message-ID.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -31,6 +31,8 @@ from holdfast.outbox import (
     PaymentDeclined,
     PaymentDisputed,
     PaymentLate,
+    QueueCalled,
+    QueueDrained,
     RefundDone,
     ShowCancelledFact,
     ShowChanged,
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 # Pauses before the retries; after the last one the notice is dead: 16 hours in all.
 PAUSES_S = (5, 15, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800)
 LEASE_S = 120  # renewed while a worker works on it; a lease that runs out means that the worker died
-INFINITY = datetime.max.replace(tzinfo=UTC)  # as asyncpg reads it: due at once, for newer workers
+INFINITY = datetime.max  # as asyncpg reads it, without a zone: due at once, for newer workers
 REASON_MAX = 500  # characters of a failure's reason
 
 
@@ -65,6 +67,8 @@ class NoticeKind(StrEnum):
     TICKET_GIVEN = "ticket_given"
     TICKET_GOT = "ticket_got"  # with the link that accepts it
     TICKET_TAKEN_BACK = "ticket_taken_back"  # before it was accepted
+    QUEUE_TURN = "queue_turn"  # come in within the next minutes
+    QUEUE_SOLD_OUT = "queue_sold_out"  # before the turn of a person who waited; offers the waitlist
     WAITLIST_JOINED = "waitlist_joined"
     WAITLIST_OFFER = "waitlist_offer"  # seats are held for a few minutes
     WAITLIST_ENDED = "waitlist_ended"  # the offer was not taken in time, or none came
@@ -107,6 +111,7 @@ PERSON_KINDS = {NoticeKind(mail) for mail in PersonMail}  # about an account, no
 # Also sent as a short message; everything is sent as mail.
 URGENT = {
     NoticeKind.HOLD_LAPSING,
+    NoticeKind.QUEUE_TURN,
     NoticeKind.WAITLIST_OFFER,
     NoticeKind.TICKETS,
     NoticeKind.SHOW_CHANGED,
@@ -121,6 +126,7 @@ CONSUMED_KINDS = (
     *(ShowChanged.KIND, ShowCancelledFact.KIND, TicketTransferred.KIND, TicketsSentAgain.KIND),
     *(TicketTakenBack.KIND, PaymentDisputed.KIND),
     *(WaitlistJoined.KIND, WaitlistOffered.KIND, WaitlistEnded.KIND),
+    *(QueueCalled.KIND, QueueDrained.KIND),  # queue_notices.py
 )
 # How a wait ends that its party did not end itself.
 MAILED_ENDS = ("lapsed", "timed_out", "closed")
@@ -144,6 +150,7 @@ class NewNotice(Struct, frozen=True, kw_only=True):
     serial: int = 0  # of a ticket whose recipient has not signed up yet
     edition: int = 0
     body: Mapping[str, Any] = {}
+    due_in_s: float = 0.0
 
 
 class DueNotice(Struct, frozen=True, kw_only=True):

@@ -6,13 +6,15 @@
 -- address is neither proved nor paid for get only mails that prove it, a few per hour (limit_proving_mails);
 -- a name is written to proved addresses only, because anyone can choose any name. Existing notices stay
 -- unchanged.
-   INSERT INTO notice (fact_id, kind, channel, account_id, address, name, locale, show_id, number, body)
+   INSERT INTO notice (fact_id, kind, channel, account_id, address, name, locale, show_id, number, body,
+                       due_at)
    SELECT a.fact_id, a.kind, a.channel, account.id, reached.address,
           CASE WHEN account.is_verified THEN account.name ELSE '' END, coalesce(account.locale, 'en'),
-          a.show_id, a.number, a.body::jsonb
+          a.show_id, a.number, a.body::jsonb, now() + a.due_in_s * interval '1 s'
      FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::int[],
-                 $8::bigint[], $9::bigint[], $10::text[]) WITH ORDINALITY
-          AS a (fact_id, kind, channel, account_id, email, serial, edition, show_id, number, body, place)
+                 $8::bigint[], $9::bigint[], $10::text[], $11::float8[]) WITH ORDINALITY
+          AS a (fact_id, kind, channel, account_id, email, serial, edition, show_id, number, body, due_in_s,
+                place)
      LEFT JOIN ticket_handover AS transfer
             ON a.account_id IS NULL AND transfer.show_id = a.show_id AND transfer.serial = a.serial
            AND transfer.edition = a.edition
@@ -62,6 +64,14 @@ SELECT account_id
   JOIN organisation_member ON organisation_id = organiser_id
  WHERE show_id = $1 AND rights && '{owner,money}';
 
+-- name: people_called
+-- Whose turns of that moment ($3) are open now.
+SELECT account_id FROM called_person WHERE show_id = $1 AND opening = $2 AND called_at = $3;
+
+-- name: turn_of_person
+-- No row: it is over, or they have come in.
+SELECT ends_at FROM called_person WHERE show_id = $1 AND opening = $2 AND account_id = $3;
+
 -- name: people_of_show
 -- A page of the show's tickets and their owners; no row: the end. It includes tickets that were returned
 -- after $4, because their owners reacted to the change that this notice is about.
@@ -96,7 +106,8 @@ ORDER BY booking.expires_at
 SELECT id
   FROM notice
  WHERE (due_at <= now() OR due_at = 'infinity') AND channel = ANY ($3::text[]) AND kind = ANY ($4::text[])
- ORDER BY kind IN ('show_changed', 'show_cancelled'), nullif(due_at, 'infinity') NULLS FIRST, id
+ ORDER BY kind IN ('show_changed', 'show_cancelled', 'queue_sold_out'),
+          nullif(due_at, 'infinity') NULLS FIRST, id
  LIMIT $1
    FOR UPDATE SKIP LOCKED;
 

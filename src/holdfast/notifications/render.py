@@ -87,6 +87,8 @@ class MessageData:
     base: str | None = None  # our public URL; None: no links
     booking_path: str = ""
     show_path: str = ""
+    queue_path: str = ""
+    waitlist_path: str = ""
     link_path: str = ""  # of a mailed link, which works once
     email: str = ""  # where the message goes
     is_taken: bool = False  # the address to be confirmed has an account already
@@ -125,6 +127,8 @@ DETAILS: Mapping[NoticeKind, tuple[str, ...]] = {
     NoticeKind.TICKET_GIVEN: ("when", "where", "seats", "booking"),
     NoticeKind.TICKET_GOT: ("when", "where", "seats"),
     NoticeKind.TICKET_TAKEN_BACK: ("when", "where", "seats"),
+    NoticeKind.QUEUE_TURN: ("when", "where"),
+    NoticeKind.QUEUE_SOLD_OUT: ("when", "where"),
     NoticeKind.WAITLIST_JOINED: ("when", "where"),
     NoticeKind.WAITLIST_OFFER: ("when", "where", "seats", "amount", "until"),
     NoticeKind.WAITLIST_ENDED: ("when", "where", "seats"),
@@ -145,6 +149,8 @@ BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
     NoticeKind.TICKETS: ("see", "booking_path"),
     NoticeKind.TICKET_GIVEN: ("see", "booking_path"),
     NoticeKind.TICKET_GOT: ("accept", "link_path"),
+    NoticeKind.QUEUE_TURN: ("go_in", "queue_path"),
+    NoticeKind.QUEUE_SOLD_OUT: ("join_waitlist", "waitlist_path"),
     NoticeKind.WAITLIST_JOINED: ("show", "show_path"),
     NoticeKind.WAITLIST_OFFER: ("pay", "booking_path"),
     NoticeKind.WAITLIST_ENDED: ("show", "show_path"),
@@ -161,6 +167,8 @@ OTHERWISE_BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
 }
 SIGN_IN = "/sign-in"
 WAITLIST_KINDS = {NoticeKind.WAITLIST_JOINED, NoticeKind.WAITLIST_OFFER, NoticeKind.WAITLIST_ENDED}
+QUEUE_KINDS = {NoticeKind.QUEUE_TURN, NoticeKind.QUEUE_SOLD_OUT}
+COUNTS_MINUTES = {NoticeKind.HOLD_LAPSING, NoticeKind.QUEUE_TURN}  # the others count seats
 
 
 def compose_message(
@@ -169,7 +177,7 @@ def compose_message(
     locale = templates.locale(locale)
     words, common = templates.words[locale][kind], templates.words[locale]["common"]
     values = _values(contents, locale, common)
-    count = contents.minutes if kind is NoticeKind.HOLD_LAPSING else len(contents.stubs or contents.seats)
+    count = contents.minutes if kind in COUNTS_MINUTES else len(contents.stubs or contents.seats)
 
     def fill(word: Any) -> str:
         return fill_in(word, values | {"count": str(count)}, count, locale)
@@ -199,6 +207,8 @@ def _foot(kind: NoticeKind) -> str:
         return "foot_account"
     if kind in WAITLIST_KINDS:
         return "foot_waitlist"
+    if kind in QUEUE_KINDS:
+        return "foot_queue"
     return "foot_organiser" if kind in TO_ORGANISERS else "foot"
 
 
@@ -226,7 +236,8 @@ def _button(kind: NoticeKind, contents: MessageData, is_otherwise: bool) -> tupl
     """The label and the URL; empty: no button."""
     found = (OTHERWISE_BUTTONS if is_otherwise else BUTTONS).get(kind)
     paths = {"booking_path": contents.booking_path, "show_path": contents.show_path, "sign_in_path": SIGN_IN}
-    paths |= {"link_path": contents.link_path}
+    paths |= {"link_path": contents.link_path, "queue_path": contents.queue_path}
+    paths |= {"waitlist_path": contents.waitlist_path}
     if found is None or contents.base is None or not paths[found[1]]:
         return "", ""
     return found[0], contents.base + paths[found[1]]

@@ -30,6 +30,7 @@ from holdfast.notifications.notice import (
     channels_for,
     parse_due,
 )
+from holdfast.outbox import QueueCalled
 from holdfast.web.audit_log import AuditEntry, record, record_change
 
 Q = Queries("holdfast.notifications")
@@ -71,6 +72,7 @@ class NotificationStore:
             [one.show_id for one, _ in rows],
             [one.number for one, _ in rows],
             [msgspec.json.encode(one.body).decode() for one, _ in rows],
+            [one.due_in_s for one, _ in rows],
         )
         return _count(status)
 
@@ -90,6 +92,11 @@ class NotificationStore:
         """The old and the new start; None: the change did not affect the start."""
         row = await self._postgres.fetchrow(Q.move_of_show, show_id, revision)
         return dict(row) if row else None
+
+    async def people_called(self, show_id: int, called: QueueCalled) -> list[int]:
+        """Accounts of the people whose turn it is since then, and who have not come in yet."""
+        rows = await self._postgres.fetch(Q.people_called, show_id, called.opening, called.called_at)
+        return [row["account_id"] for row in rows]
 
     async def organisers_of(self, show_id: int) -> list[int]:
         """Accounts of the members who see the organisation's money."""

@@ -32,7 +32,7 @@ from holdfast.outbox.fact import (
     TicketTransferred,
     VenueChanged,
 )
-from holdfast.outbox.fact_queue import QueueClosed, QueueDrained, QueueDrawn, QueueOpened
+from holdfast.outbox.fact_queue import QueueCalled, QueueClosed, QueueDrained, QueueDrawn, QueueOpened
 from holdfast.outbox.store import Outbox, add_fact, consume_many, consume_once
 from holdfast.outbox.waitlist_facts import WaitlistEnded, WaitlistJoined, WaitlistOffered
 from holdfast.outbox.wire import from_json, to_json
@@ -56,6 +56,7 @@ __all__ = [
     "PaymentDeclined",
     "PaymentDisputed",
     "PaymentLate",
+    "QueueCalled",
     "QueueClosed",
     "QueueDrained",
     "QueueDrawn",

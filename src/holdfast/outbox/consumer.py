@@ -80,6 +80,7 @@ class ReaderTurn:
     reader: str
     checkpoint: int
     settled: int
+    last: int  # the last fact of all, settled or not
     has_parked: bool  # facts that wait
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from holdfast.bookings import public_id
 from holdfast.outbox.body import Body, UnknownBody
-from holdfast.outbox.fact_queue import QueueClosed, QueueDrained, QueueDrawn, QueueOpened
+from holdfast.outbox.fact_queue import QueueCalled, QueueClosed, QueueDrained, QueueDrawn, QueueOpened
 from holdfast.outbox.waitlist_facts import WaitlistEnded, WaitlistJoined, WaitlistOffered
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ KINDS: dict[str, type[Body]] = {
         *(EventChanged, VenueChanged, CityChanged),
         *(TicketCheckedIn, TicketCheckedOut, TicketCheckInUndone),
         *(TicketTransferred, TicketTakenBack, TicketsSentAgain, DoorConflictRaised),
-        *(QueueOpened, QueueDrawn, QueueDrained, QueueClosed),
+        *(QueueOpened, QueueDrawn, QueueCalled, QueueDrained, QueueClosed),
         *(WaitlistJoined, WaitlistOffered, WaitlistEnded, EndpointSwitchedOff),
     )
 }

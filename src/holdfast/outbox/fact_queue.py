@@ -1,5 +1,7 @@
 """Facts about waiting rooms. No I/O."""
 
+from datetime import datetime
+
 from holdfast.outbox.body import Body
 
 
@@ -11,9 +13,11 @@ class QueueOpened(QueueBody, frozen=True, kw_only=True):
     """People can join the waiting room of a show."""
 
     KIND = "queue.opened"
+    VERSION = 2
     opened_by: str  # schedule, organiser, demand
     commitment: str = ""  # to the seed of the draw, in hexadecimal; empty: there is no draw
     beacon: str = ""  # the public value that will be mixed in, by its name
+    beacon_until: datetime | None = None  # the draw goes on without the value if it has not come until then
 
 
 class QueueDrawn(QueueBody, frozen=True, kw_only=True):
@@ -21,6 +25,14 @@ class QueueDrawn(QueueBody, frozen=True, kw_only=True):
 
     KIND = "queue.drawn"
     entrants: int
+
+
+class QueueCalled(QueueBody, frozen=True, kw_only=True):
+    """It is the turn of some people: at most once per second and room."""
+
+    KIND = "queue.called"
+    people: int
+    called_at: datetime  # of each of their turns
 
 
 class QueueDrained(QueueBody, frozen=True, kw_only=True):

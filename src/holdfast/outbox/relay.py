@@ -63,10 +63,12 @@ class Relay:
         if turn is None:
             return 0
         limit = self._config.relay_max
-        await self._outbox.settle(limit)
+        # As nearly always, there is nothing new: `turn` was the only statement.
+        settled = await self._outbox.settle(limit) if turn.last > turn.settled else turn.settled
         if time.monotonic() < self._away_until:
             return 0
-        facts = await self._outbox.facts_after(turn.checkpoint, limit)
+        is_behind = settled > turn.checkpoint
+        facts = await self._outbox.facts_after(turn.checkpoint, limit) if is_behind else []
         try:
             return await self._publish(turn, facts)
         except EngineDown as down:

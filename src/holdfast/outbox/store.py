@@ -131,7 +131,9 @@ class Outbox:
                 return None
         else:
             checkpoint = row["checkpoint"]
-        return ReaderTurn(group, reader, checkpoint, row["settled_id"], row["has_parked"])
+        return ReaderTurn(
+            group, reader, checkpoint, row["settled_id"], row["last_id"], has_parked=row["has_parked"]
+        )
 
     async def move(self, turn: ReaderTurn, checkpoint: int, parked: Sequence[Parked] = ()) -> bool:
         """Everything up to there is done or parked. False: the turn was lost, and nothing is written.

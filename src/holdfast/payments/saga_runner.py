@@ -6,6 +6,8 @@ The same loop serves the buyer's request and the job that picks up payments of a
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import msgspec
@@ -55,6 +57,7 @@ class SagaRunner:
         self._claims = claims
         self._catalogue = catalogue
         self._config = config
+        self._calls = 0  # of the gateway, under way
 
     async def pay(self, request: PaymentRequest) -> PaymentStart:
         """Start a payment and carry it on as far as it goes while the buyer waits."""
@@ -166,6 +169,17 @@ class SagaRunner:
         metrics.add("payment_looks_refused_total")
         return await self._reload(payment)
 
+    @contextmanager
+    def _counted_call(self) -> Iterator[None]:
+        """Waiting rooms let fewer people in while very many calls are under way."""
+        self._calls += 1
+        metrics.set("gateway_calls", self._calls)
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            metrics.set("gateway_calls", self._calls)
+
     async def _call_gateway(self, step: PaymentStep, payment: Payment) -> Charge:
         """The gateway's answer to a step. Money of another amount or currency than ours becomes UNKNOWN."""
         key, reference = payment.key, payment.reference
@@ -174,7 +188,7 @@ class SagaRunner:
             log.error("payment belongs to another gateway", key=key, gateway=payment.gateway)
             return Charge(answer=GatewayAnswer.UNKNOWN)
         began = time.monotonic()
-        with fault_injection.fault_points(f"gateway.{step}"):
+        with fault_injection.fault_points(f"gateway.{step}"), self._counted_call():
             match step:
                 case PaymentStep.CHARGE:
                     charge = await self.gateway.charge(self._charge_order(payment))

@@ -1,7 +1,6 @@
 """What runs inside a child process: a web worker, the jobs, or the preparation before them."""
 
 import asyncio
-import gc
 import os
 import resource
 import signal
@@ -21,12 +20,12 @@ from holdfast.engines.aside import favour_loop
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import check_engines, connect
+from holdfast.lean_import import freeze_imports
 from holdfast.runtime.launch import DRAIN_S
 from holdfast.runtime.probes import serve_probes
 from holdfast.runtime.subjects import SERVED, WORKED, parse_only
 
 BACKLOG = 4096
-GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
 # Longer than the 60 s of the usual proxies: who closes an idle connection first must not be us.
 KEEP_ALIVE_S = 75
 SOCKETS_MAX = 65_536
@@ -123,7 +122,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
 
     log.set_up()
     metrics.share(DataFolder(config.data_dir).meter, "web")
-    rarely_collect()
+    freeze_imports()
     favour_loop()
     allow_connections()
     cue.wait()
@@ -156,16 +155,6 @@ def allow_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def rarely_collect() -> None:
-    """Everything loaded so far lives as long as the process, and hardly any garbage is in cycles.
-
-    With Python's own thresholds a busy worker spends several hundredths of its time looking for some.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_EVERY, 20, 100)
-
-
 def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
     """The jobs, until SIGTERM."""
     import uvloop
@@ -178,6 +167,7 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
 
     log.set_up()
     metrics.share(DataFolder(config.data_dir).meter, "work")
+    freeze_imports()
 
     async def work() -> None:
         stop = asyncio.Event()

@@ -1,7 +1,6 @@
 """The sandbox as a process: database, webhook sender, periodic jobs, and the HTTP server."""
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.loop import running
+from holdfast.lean_import import freeze_imports
 from holdfast.sandbox.api import SandboxApplication
 from holdfast.sandbox.database import SandboxDatabase
 from holdfast.sandbox.datadir import lock_folder
@@ -32,7 +32,6 @@ KEEP_ALIVE_S = 75
 DRAIN_S = 5  # a silent connection would keep us much longer
 CAPTURE_LOOK_S = 0.05
 FORGET_PAUSE_S = 60.0
-GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
 
 
 class SandboxSetup(Struct, frozen=True, kw_only=True):
@@ -98,9 +97,7 @@ def serve_here(setup: SandboxSetup, host: str, port: int, ready: Callable[[str],
             return server.started
 
     log.set_up()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_EVERY, 20, 100)
+    freeze_imports()
     # uvicorn raises the signal that stopped it again; without handlers, the database would not be closed.
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, lambda _sign, _frame: None)

@@ -4,7 +4,17 @@ from holdfast.waitingroom.draw import DrawMismatch, DrawRecord, Permutation, ver
 from holdfast.waitingroom.editor import RoomEditor, RoomPage
 from holdfast.waitingroom.errors import REFUSED_PASSES, NoQueue, NotAdmitted
 from holdfast.waitingroom.guard import PASS_LIFE_MAX_S, PASSES_MAX, SEPARATOR, AdmissionGuard
-from holdfast.waitingroom.place import LIVE, Admission, Joined, Joiner, Place, PlaceState, WaitRange
+from holdfast.waitingroom.place import (
+    LIVE,
+    Admission,
+    Joined,
+    Joiner,
+    LeftWaiting,
+    Place,
+    PlaceState,
+    WaitRange,
+    WayIn,
+)
 from holdfast.waitingroom.room import GUARDING, JOINABLE, RoomSettings, RoomState, RoomStatus
 from holdfast.waitingroom.store import WaitingRooms
 
@@ -22,6 +32,7 @@ __all__ = [
     "DrawRecord",
     "Joined",
     "Joiner",
+    "LeftWaiting",
     "NoQueue",
     "NotAdmitted",
     "Permutation",
@@ -34,5 +45,6 @@ __all__ = [
     "RoomStatus",
     "WaitRange",
     "WaitingRooms",
+    "WayIn",
     "verify_draw",
 ]

@@ -72,7 +72,10 @@ async def override_show_queue(request: Request) -> Response:
 
 @routes.post("/beacon", body=BeaconBody, refusals=(NoQueue, WrongRoomState))
 async def set_show_queue_beacon(request: Request) -> Response:
-    """Enter the public value that was announced when the room opened. The draw waits for it."""
+    """Enter the public value that was announced when the room opened.
+
+    The draw waits for it, until the deadline that was published with it, if there is one.
+    """
     value = read(BeaconBody, await request.body()).value
     return answer(200, await _editor(request).set_beacon(request.path_params["show"], value))
 

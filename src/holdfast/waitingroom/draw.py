@@ -5,6 +5,9 @@
     draw          key = HMAC-SHA-256(seed, (show, opening, n, beacon)); seed, n and beacon are published
                   position = permute(key, n, number)
 
+A beacon may have a deadline. Then the commitment is to the beacon and its deadline, too, and a draw whose
+value has not come until then goes on with an empty one: which order that gives follows from the same seed.
+
 The house cannot change the seed after the commitment, and does not know n, or a beacon that does not exist
 yet, when it makes the seed. `permute` is a Feistel network over numbers below a·b ≥ n, applied again while
 the result is not below n (cycle walking): it needs no memory, and everyone can recompute their own position.
@@ -15,6 +18,7 @@ Fields are encoded with a domain and their lengths: no two tuples of fields have
 import hashlib
 import hmac
 from dataclasses import dataclass
+from datetime import datetime
 from math import isqrt
 
 from msgspec import Struct
@@ -22,6 +26,7 @@ from msgspec import Struct
 SEED_BYTES = 32
 ROUNDS = 12
 COMMITMENT = b"holdfast queue commitment 1"
+COMMITMENT_UNTIL = b"holdfast queue commitment 2"  # also to a beacon and its deadline
 KEY = b"holdfast queue draw 1"
 
 
@@ -33,6 +38,8 @@ class DrawRecord(Struct, frozen=True):
     commitment: str  # hexadecimal, published when the room opened
     beacon: str  # where the public value comes from, stated when the room opened; empty: none
     beacon_value: str | None = None
+    beacon_until: datetime | None = None  # the draw waits for the value until then; None: as long as it takes
+    drawn_at: datetime | None = None
     entrants: int | None = None  # n: numbers 0 … n-1 were in the draw
     seed: str | None = None  # hexadecimal, published at the draw
     key: str | None = None  # hexadecimal: derived from all of these
@@ -40,6 +47,11 @@ class DrawRecord(Struct, frozen=True):
     @property
     def is_drawn(self) -> bool:
         return self.seed is not None and self.entrants is not None
+
+    @property
+    def is_without_beacon(self) -> bool:
+        """The value had not come at its deadline, and the draw went on."""
+        return self.is_drawn and bool(self.beacon) and not self.beacon_value
 
 
 class DrawMismatch(Exception):
@@ -113,8 +125,14 @@ def encode(domain: bytes, *fields: bytes) -> bytes:
     return b"".join(len(part).to_bytes(8, "big") + part for part in (domain, *fields))
 
 
-def commit(show_id: int, opening: int, seed: bytes) -> bytes:
-    return hashlib.sha256(encode(COMMITMENT, _number(show_id), _number(opening), seed)).digest()
+def commit(
+    show_id: int, opening: int, seed: bytes, beacon: str = "", beacon_until: datetime | None = None
+) -> bytes:
+    fields = (_number(show_id), _number(opening), seed)
+    if beacon_until is None:
+        return hashlib.sha256(encode(COMMITMENT, *fields)).digest()
+    until = _number(int(beacon_until.timestamp()))
+    return hashlib.sha256(encode(COMMITMENT_UNTIL, *fields, beacon.encode(), until)).digest()
 
 
 def derive_key(show_id: int, opening: int, seed: bytes, n: int, beacon: str) -> bytes:
@@ -130,10 +148,13 @@ def verify_draw(record: DrawRecord) -> Permutation:
         seed = bytes.fromhex(record.seed)
     except ValueError:
         raise DrawMismatch("the seed is not hexadecimal") from None
-    if commit(record.show_id, record.opening, seed).hex() != record.commitment:
+    committed = commit(record.show_id, record.opening, seed, record.beacon, record.beacon_until)
+    if committed.hex() != record.commitment:
         raise DrawMismatch("the seed is not the one that was committed to when the room opened")
-    if record.beacon and not record.beacon_value:
-        raise DrawMismatch(f"the value of the beacon is missing: {record.beacon}")
+    if record.is_without_beacon:
+        until = record.beacon_until
+        if until is None or record.drawn_at is None or record.drawn_at < until:
+            raise DrawMismatch(f"the value of the beacon is missing: {record.beacon}")
     key = derive_key(record.show_id, record.opening, seed, record.entrants, record.beacon_value or "")
     if record.key is not None and record.key != key.hex():
         raise DrawMismatch("the key does not follow from the seed, the entrants and the beacon")

@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from holdfast.catalogue import Catalogue
 from holdfast.engines.postgres import Postgres, Queries, Transaction
+from holdfast.errors import Invalid
 from holdfast.waitingroom.errors import NoQueue, WrongRoomState
-from holdfast.waitingroom.opening import end_queue, log_step, open_queue
+from holdfast.waitingroom.opening import Beacon, end_queue, log_step, open_queue
 from holdfast.waitingroom.room import MOVES, RoomSettings, RoomState, RoomStatus
 from holdfast.waitingroom.store import WaitingRooms
 from holdfast.waitingroom.waits import Calibration
@@ -25,6 +26,7 @@ class RoomPage(Struct, frozen=True):
     status: RoomStatus
     opened_by: str  # schedule, organiser, demand; empty: not open yet
     beacon_value: str | None
+    held_back_by: str  # why admission does not speed up: see `Brake`; empty: it does, or is at its maximum
     left: int  # people who gave up their place
     out: int  # people who did not respond twice
     done: int  # people who were inside
@@ -52,6 +54,7 @@ class RoomEditor:
             status=status,
             opened_by=row["opened_by"],
             beacon_value=row["beacon_value"],
+            held_back_by=row["held_back_by"],
             left=ended.get(1, 0),
             out=ended.get(2, 0),
             done=ended.get(3, 0),
@@ -61,6 +64,7 @@ class RoomEditor:
     async def set(self, show_id: int, settings: RoomSettings) -> RoomPage:
         """Creates the room, or changes it; a closed or drained one gets another opening."""
         await self._require_own(show_id)
+        _require_sensible(settings)
         async with self._postgres.transaction() as tx:
             row = await tx.fetchrow(Q.lock_room, show_id)
             before = None if row is None else _settings(row)
@@ -78,7 +82,8 @@ class RoomEditor:
         async with self._postgres.transaction() as tx:
             row = await self._lock(tx, show_id, RoomState.OPEN)
             opening = row["opening"]
-            await open_queue(tx, show_id, opening, by="organiser", beacon=row["beacon"])
+            beacon = Beacon.planned(row["beacon"], row["beacon_until"])
+            await open_queue(tx, show_id, opening, by="organiser", beacon=beacon)
             await log_step(tx, show_id, opening, "opened", seats_left=row["seats"])
             await record(tx, _entry(show_id, "queue.opened", opening=opening))
         return await self._changed(show_id)
@@ -109,14 +114,14 @@ class RoomEditor:
         return await self._changed(show_id)
 
     async def set_beacon(self, show_id: int, value: str) -> RoomPage:
-        """The public value that was announced when the room opened; once."""
+        """The public value that was announced when the room opened; once, and before its deadline."""
         await self._require_own(show_id)
         async with self._postgres.transaction() as tx:
             row = await tx.fetchrow(Q.lock_room, show_id)
             if row is None:
                 raise NoQueue
             is_expected = row["state"] == RoomState.OPEN and row["stated_beacon"]
-            if not is_expected or row["beacon_value"] not in (None, value):
+            if not is_expected or row["is_beacon_late"] or row["beacon_value"] not in (None, value):
                 raise WrongRoomState(state=row["state"], beacon=row["stated_beacon"])
             await tx.execute(Q.set_beacon, show_id, row["opening"], value)
             await record(tx, _entry(show_id, "queue.beacon_set", value=value))
@@ -137,6 +142,15 @@ class RoomEditor:
 
     async def _require_own(self, show_id: int) -> None:
         await self._catalogue.organiser_show(show_id, self._scope.organiser_id)
+
+
+def _require_sensible(settings: RoomSettings) -> None:
+    """A deadline is of a beacon, and lets the draw come first: otherwise the value would never count."""
+    until, draw_at = settings.beacon_until, settings.draw_at
+    if until is None:
+        return
+    if not settings.beacon or until.tzinfo is None or (draw_at is not None and until <= draw_at):
+        raise Invalid(field="beacon_until", detail="Expected a time after the draw, for a named beacon.")
 
 
 def _settings(row: Any) -> RoomSettings:

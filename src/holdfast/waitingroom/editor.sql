@@ -2,7 +2,7 @@
 
 -- name: room
 -- No row: the show has no waiting room.
-SELECT room.*, queue.opened_by, queue.beacon_value
+SELECT room.*, queue.opened_by, queue.beacon_value, queue.held_back_by
   FROM waiting_room AS room
   JOIN queue ON queue.show_id = room.show_id AND queue.opening = room.opening
  WHERE room.show_id = $1;
@@ -10,6 +10,7 @@ SELECT room.*, queue.opened_by, queue.beacon_value
 -- name: lock_room
 -- As above; joins, the draw and calls wait until the change is done.
 SELECT room.*, queue.state, queue.entrants, queue.beacon AS stated_beacon, queue.beacon_value,
+       queue.beacon_until <= clock_timestamp() AS is_beacon_late,
        (SELECT seats FROM show_detail WHERE show_detail.show_id = $1) AS seats
   FROM waiting_room AS room
   JOIN queue ON queue.show_id = room.show_id AND queue.opening = room.opening
@@ -18,11 +19,12 @@ SELECT room.*, queue.state, queue.entrants, queue.beacon AS stated_beacon, queue
 
 -- name: set_room
 INSERT INTO waiting_room (show_id, opening, opens_at, draw_at, inside_max, per_minute_max, turn_s, window_s,
-                          beacon, opens_above_holds_per_second)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                          beacon, opens_above_holds_per_second, opens_above_viewers, beacon_until)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (show_id) DO UPDATE
         SET opening = $2, opens_at = $3, draw_at = $4, inside_max = $5, per_minute_max = $6, turn_s = $7,
-            window_s = $8, beacon = $9, opens_above_holds_per_second = $10, changed_at = now();
+            window_s = $8, beacon = $9, opens_above_holds_per_second = $10, opens_above_viewers = $11,
+            beacon_until = $12, changed_at = now();
 
 -- name: add_queue
 -- Nothing, if this opening is there.

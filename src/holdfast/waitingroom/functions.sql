@@ -10,19 +10,41 @@
 -- Lock order: the row of the queue, then places, then turns. Joins of a show and the admission wait for each
 -- other at the queue's row; redeeming and leaving change rows of one person and never wait for it.
 
-DROP VIEW IF EXISTS current_queue CASCADE;
+DROP VIEW IF EXISTS current_queue, room_in_demand, called_person CASCADE;
 
 -- The queue of each room, with its settings. A draw without a time of its own is when the sale opens.
 CREATE VIEW current_queue AS
 SELECT room.show_id, room.opens_at, coalesce(room.draw_at, show_detail.opens_at) AS draw_at, room.inside_max,
        room.per_minute_max, room.turn_s, room.window_s, room.opens_above_holds_per_second,
+       room.opens_above_viewers,
        show_detail.seats, show_detail.cancelled OR show_detail.closes_at <= now() AS is_over,
        queue.opening, queue.state, queue.opened_by, queue.commitment, queue.beacon, queue.beacon_value,
+       queue.beacon_until,
        queue.key, queue.entrants, queue.joined, queue.serving, queue.rate, queue.opened_at, queue.drawn_at,
        queue.called_at, queue.ended_at
   FROM waiting_room AS room
   JOIN queue ON queue.show_id = room.show_id AND queue.opening = room.opening
   JOIN show_detail ON show_detail.show_id = room.show_id;
+
+-- Rooms that open by themselves, and whose show has more holds per second or more viewers than they allow:
+-- over all web processes that have reported in the last seconds.
+CREATE VIEW room_in_demand AS
+SELECT room.show_id
+  FROM waiting_room AS room
+  JOIN (SELECT demand.show_id, sum(demand.holds) AS holds, sum(demand.viewers) AS viewers
+          FROM web_load
+         CROSS JOIN LATERAL unnest(shows, show_holds, show_viewers) AS demand (show_id, holds, viewers)
+         WHERE web_load.at > now() - interval '4 s'
+      GROUP BY demand.show_id) AS demand USING (show_id)
+ WHERE room.opens_above_holds_per_second BETWEEN 1 AND demand.holds - 1
+    OR room.opens_above_viewers BETWEEN 1 AND demand.viewers - 1;
+
+-- People whose turn it is now, and who have not come in yet.
+CREATE VIEW called_person AS
+SELECT turn.show_id, turn.opening, place.account_id, turn.called_at, turn.ends_at
+  FROM queue_turn AS turn
+  JOIN queue_place AS place USING (show_id, opening, number)
+ WHERE turn.state = 'called' AND turn.freed_at IS NULL AND turn.ends_at > now() AND place.state = 0;
 
 -- The place of a person in a queue, live or ended; for joins with a batch. OFFSET 0: once for each person. IS
 -- NOT DISTINCT FROM: no index does that, so the planner cannot take the key of numbers, by show, instead.
@@ -154,18 +176,21 @@ END $$;
 
 -- Calls people: first those who missed a turn and whose time has come, then the given numbers in the order of
 -- their positions; at most p_max. Numbers whose place has ended are passed over. The caller has locked the
--- queue, and p_max is what the cap leaves. Returns (people called, the next position to call).
-CREATE OR REPLACE FUNCTION call_people(
+-- queue, and p_max is what the cap leaves. Returns (people called, the next position to call, when).
+DROP FUNCTION IF EXISTS call_people(bigint, int, int[], int, int, boolean);
+CREATE FUNCTION call_people(
     p_show bigint, p_opening int, p_numbers int[], p_first int, p_max int, p_is_end boolean
-) RETURNS TABLE (called int, serving int) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (called int, serving int, called_at timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     v_room    waiting_room;
+    v_queue   queue;
     v_recalls int;
     v_new     int;
     v_last    int;
     v_now     timestamptz := clock_timestamp();
 BEGIN
     SELECT * INTO v_room FROM waiting_room AS room WHERE room.show_id = p_show;
+    SELECT * INTO v_queue FROM queue WHERE queue.show_id = p_show AND queue.opening = p_opening;
     WITH again AS (
         UPDATE queue_turn SET state = 'over'
          WHERE (show_id, opening, number, call) IN (
@@ -175,10 +200,10 @@ BEGIN
                AND (turn.recall_at <= p_first OR p_is_end)
           ORDER BY turn.recall_at, turn.position
              LIMIT p_max)
-     RETURNING number, position
+     RETURNING number, position, way_in
     )
-    INSERT INTO queue_turn (show_id, opening, number, call, position, inside_max, called_at, ends_at)
-    SELECT p_show, p_opening, number, 2, position, v_room.inside_max, v_now,
+    INSERT INTO queue_turn (show_id, opening, number, call, position, way_in, inside_max, called_at, ends_at)
+    SELECT p_show, p_opening, number, 2, position, way_in, v_room.inside_max, v_now,
            v_now + v_room.turn_s * interval '1 s'
       FROM again;
     GET DIAGNOSTICS v_recalls = ROW_COUNT;
@@ -191,14 +216,17 @@ BEGIN
         ORDER BY given.ord
            LIMIT p_max - v_recalls
     ), added AS (
-        INSERT INTO queue_turn (show_id, opening, number, position, inside_max, called_at, ends_at)
-        SELECT p_show, p_opening, live.number, live.position, v_room.inside_max, v_now,
-               v_now + v_room.turn_s * interval '1 s'
+        INSERT INTO queue_turn (show_id, opening, number, position, way_in, inside_max, called_at, ends_at)
+        SELECT p_show, p_opening, live.number, live.position,
+               CASE WHEN v_queue.key IS NULL THEN 'arrival'
+                    WHEN live.number < v_queue.entrants THEN 'draw' ELSE 'late' END,
+               v_room.inside_max, v_now, v_now + v_room.turn_s * interval '1 s'
           FROM live
      RETURNING position
     )
     SELECT count(*), max(position) INTO v_new, v_last FROM added;
     called := v_recalls + v_new;
+    called_at := v_now;
     -- All of the numbers were looked at, unless the cap stopped us at one of them.
     serving := CASE WHEN v_recalls + v_new < p_max THEN p_first + cardinality(p_numbers)
                     ELSE coalesce(v_last + 1, p_first) END;
@@ -206,12 +234,13 @@ BEGIN
 END $$;
 
 -- Redeems a turn: the person is inside from now on. No row: it is not their turn now.
-CREATE OR REPLACE FUNCTION redeem_turn(p_show bigint, p_opening int, p_number int)
-RETURNS TABLE (redeemed_at timestamptz, ends_at timestamptz) LANGUAGE sql AS $$
+DROP FUNCTION IF EXISTS redeem_turn(bigint, int, int);
+CREATE FUNCTION redeem_turn(p_show bigint, p_opening int, p_number int)
+RETURNS TABLE (redeemed_at timestamptz, ends_at timestamptz, way_in text) LANGUAGE sql AS $$
     UPDATE queue_turn AS turn
        SET state = 'inside', redeemed_at = now(),
            ends_at = now() + (SELECT window_s FROM waiting_room WHERE show_id = p_show) * interval '1 s'
      WHERE turn.show_id = p_show AND turn.opening = p_opening AND turn.number = p_number
        AND turn.state = 'called' AND turn.ends_at > now()
- RETURNING turn.redeemed_at, turn.ends_at;
+ RETURNING turn.redeemed_at, turn.ends_at, turn.way_in;
 $$;

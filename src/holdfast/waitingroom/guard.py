@@ -12,6 +12,7 @@ list.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -54,8 +55,8 @@ ALL = "all"
 @dataclass(frozen=True, slots=True)
 class GuardedRoom:
     opening: int
-    is_guarding: bool  # False: it opens by itself above this many holds per second
-    opens_above_holds_per_second: int
+    is_guarding: bool  # False: it opens by itself above so many holds per second, or viewers
+    opens_above_holds_per_second: int  # 0: not by holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class AdmissionGuard:
         self._passes = EndedPasses()
         self._read: dict[str, tuple[int, QueueClaims]] = {}  # text → key id, claims
         self._holds: dict[int, tuple[int, int]] = {}  # show → second, holds in it
+        self.holds_seen: Counter[int] = Counter()  # by show, while its room may open by itself
         # Opens the room of a show that very many people want; set by WaitingRooms.
         self.on_demand: Callable[[int], Awaitable[None]] | None = None
 
@@ -119,6 +121,11 @@ class AdmissionGuard:
             raise NotAdmitted
         await self._check(shows, room, (show_id, account_id), admission)
         metrics.add("admissions_checked_total", outcome="good")
+
+    def known_rooms(self) -> dict[int, GuardedRoom]:
+        """As they were read last, however long ago; never waits."""
+        shows = self._shows.stale(ALL)
+        return {} if shows is None else shows.rooms
 
     async def clock_s(self) -> float:
         """The time by the ledger's clock, in seconds since 1970."""
@@ -198,11 +205,15 @@ class AdmissionGuard:
         return GuardedShows(rooms, now, began_s)
 
     def _is_demand(self, show_id: int, room: GuardedRoom) -> bool:
-        """Counts a hold; whether this process sees more of them in this second than the room allows."""
+        """Counts a hold; whether this process alone sees more in this second than the room allows.
+
+        The job adds up those of all processes (room_in_demand), up to two seconds later.
+        """
+        self.holds_seen[show_id] += 1
         second, holds = self._holds.get(show_id, (0, 0))
         now = int(self._monotonic())
         self._holds[show_id] = (now, holds + 1 if second == now else 1)
-        return self._holds[show_id][1] > room.opens_above_holds_per_second
+        return 0 < room.opens_above_holds_per_second < self._holds[show_id][1]
 
     async def _open_by_demand(self, show_id: int) -> GuardedShows:
         assert self.on_demand is not None

@@ -2,7 +2,7 @@
 
     scheduled ──opens_at──► open ──draw_at, beacon──► admitting ──everything sold──► drained
                                                         │
-                                                        └ each second: end turns ─► count ─► call
+                                                        └ each second: end turns ─► measure ─► call
 
 Any number of workers: one is at a room at a time, and the row of its queue is locked while people are called,
 so the cap on people inside holds at every moment. A worker that dies leaves nothing half done: a step is one
@@ -16,12 +16,13 @@ import asyncpg
 from holdfast.bookings import Bookings
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
-from holdfast.outbox import QueueDrawn, add_fact
-from holdfast.waitingroom.admission import Measured, count_next, next_rate
+from holdfast.outbox import QueueCalled, QueueDrawn, add_fact
+from holdfast.waitingroom.admission import Measured, count_next, find_brake, next_rate
 from holdfast.waitingroom.draw import Permutation, derive_key
 from holdfast.waitingroom.guard import END_GRACE_S
-from holdfast.waitingroom.opening import end_queue, log_step, open_queue
+from holdfast.waitingroom.opening import Beacon, end_queue, log_step, open_queue
 from holdfast.waitingroom.room import RoomState
+from holdfast.waitingroom.web_load import forget_web_load, load_web_load
 
 Q = Queries("holdfast.waitingroom")
 STEPS = Queries("holdfast.waitingroom", "jobs")
@@ -37,8 +38,11 @@ class RoomJobs:
 
     async def step(self) -> int:
         """A job: one step of every room. Returns 0, so that the loop pauses."""
-        for row in await self._postgres.fetch(STEPS.rooms_at_work):
+        rooms = await self._postgres.fetch(STEPS.rooms_at_work)
+        for row in rooms:
             await self.step_room(row["show_id"])
+        if rooms:
+            await forget_web_load(self._postgres)
         return 0
 
     async def step_room(self, show_id: int) -> int:
@@ -68,16 +72,27 @@ class RoomJobs:
         return 0
 
     async def _open_if_due(self, tx: Transaction, room: asyncpg.Record, left: int) -> None:
-        if room["opens_at"] is None or room["opens_at"] > room["now"]:
+        show_id, opening = room["show_id"], room["opening"]
+        if room["opens_at"] is not None and room["opens_at"] <= room["now"]:
+            planned = require_row(await tx.fetchrow(STEPS.planned_beacon, show_id))
+            beacon = Beacon.planned(planned["beacon"], planned["beacon_until"])
+            is_opened = await open_queue(tx, show_id, opening, by="schedule", beacon=beacon)
+        elif await tx.fetchval(STEPS.is_in_demand, show_id):
+            is_opened = await open_queue(tx, show_id, opening, by="demand")
+        else:
             return
-        beacon = await tx.fetchval(STEPS.planned_beacon, room["show_id"])
-        if await open_queue(tx, room["show_id"], room["opening"], by="schedule", beacon=beacon):
-            await log_step(tx, room["show_id"], room["opening"], "opened", seats_left=left)
+        if is_opened:
+            await log_step(tx, show_id, opening, "opened", seats_left=left)
 
     async def _draw_if_due(self, tx: Transaction, room: asyncpg.Record, left: int) -> None:
-        """The queue's row is locked: no person joins between the count and the draw."""
+        """The queue's row is locked: no person joins between the count and the draw.
+
+        Nor is the value of the beacon entered: before its deadline the draw waits for it, after it
+        editor.py refuses it. So there is no moment at which a party could choose with or without.
+        """
         is_beacon_missing = bool(room["beacon"]) and room["beacon_value"] is None
-        if room["draw_at"] > room["now"] or is_beacon_missing:
+        has_time = room["beacon_until"] is None or room["beacon_until"] > room["now"]
+        if room["draw_at"] > room["now"] or (is_beacon_missing and has_time):
             return
         show_id, opening = room["show_id"], room["opening"]
         seed = await tx.fetchval(STEPS.draw_order, show_id, opening)
@@ -100,11 +115,13 @@ class RoomJobs:
             seats_left=left,
             since_call_s=(room["now"] - since).total_seconds(),
             ledger_ms=(time.perf_counter() - began_s) * 1000,
+            load=await load_web_load(tx),
         )
         if room["opened_by"] == "demand" and not waiting and measured.since_call_s > QUIET_S:
             await self._end_by_itself(tx, room, left)
             return 0
-        rate = next_rate(room["rate"], room["per_minute_max"], measured)
+        brake = find_brake(measured)
+        rate = next_rate(room["rate"], room["per_minute_max"], brake)
         most = min(count_next(measured, rate, room["inside_max"]), CALLED_MAX)
         called = 0
         if most:
@@ -113,7 +130,10 @@ class RoomJobs:
                 await tx.fetchrow(STEPS.call_people, show_id, opening, numbers, serving, most, new == 0)
             )
             called, serving = row["called"], row["serving"]
-        await tx.execute(STEPS.set_serving, show_id, opening, serving, rate, called > 0)
+            if called:
+                fact = QueueCalled(opening=opening, people=called, called_at=row["called_at"])
+                await add_fact(tx, show_id, fact)
+        await tx.execute(STEPS.set_serving, show_id, opening, serving, rate, called > 0, brake or "")
         is_changed = (serving, inside + called, left) != (room["serving"], room["inside"], room["seats_left"])
         if is_changed:
             await log_step(tx, show_id, opening, "called", called=called, seats_left=left)

@@ -5,7 +5,9 @@
   SELECT show_id
     FROM current_queue
    WHERE state IN ('admitting', 'overridden')
-      OR state = 'scheduled' AND (opens_at <= now() OR is_over)
+      OR state = 'scheduled'
+         AND (opens_at <= now() OR is_over
+              OR show_id IN (SELECT demand.show_id FROM room_in_demand AS demand))
       OR state = 'open' AND (draw_at <= now() OR is_over)
 ORDER BY show_id;
 
@@ -21,12 +23,16 @@ SELECT queue.opening
    AND opening = (SELECT opening FROM waiting_room WHERE show_id = $1)
    FOR UPDATE;
 
+-- name: is_in_demand
+SELECT EXISTS (SELECT FROM room_in_demand WHERE show_id = $1);
+
 -- name: planned_beacon
-SELECT beacon FROM waiting_room WHERE show_id = $1;
+SELECT beacon, beacon_until FROM waiting_room WHERE show_id = $1;
 
 -- name: open_queue
    UPDATE queue
-      SET state = $3, opened_by = $4, seed = $5, commitment = $6, beacon = $7, opened_at = now(),
+      SET state = $3, opened_by = $4, seed = $5, commitment = $6, beacon = $7, beacon_until = $8,
+          opened_at = now(),
           entrants = CASE WHEN $5::bytea IS NULL THEN 0 END
     WHERE show_id = $1
       AND opening = $2
@@ -68,11 +74,11 @@ SELECT count(*)::int FROM queue_turn WHERE show_id = $1 AND opening = $2 AND fre
 SELECT count(*)::int FROM queue_turn WHERE show_id = $1 AND opening = $2 AND state = 'missed';
 
 -- name: call_people
-SELECT called, serving FROM call_people($1, $2, $3, $4, $5, $6);
+SELECT called, serving, called_at FROM call_people($1, $2, $3, $4, $5, $6);
 
 -- name: set_serving
 UPDATE queue
-   SET serving = $3, rate = $4, called_at = CASE WHEN $5 THEN now() ELSE called_at END
+   SET serving = $3, rate = $4, called_at = CASE WHEN $5 THEN now() ELSE called_at END, held_back_by = $6
  WHERE show_id = $1
    AND opening = $2;
 

@@ -1,6 +1,8 @@
 """Opens queues and ends them: the steps that the job, organisers and demand have in common."""
 
 import secrets
+from dataclasses import dataclass
+from datetime import datetime
 
 from holdfast.engines.postgres import Queries, Transaction
 from holdfast.outbox import QueueClosed, QueueDrained, QueueOpened, add_fact
@@ -10,22 +12,43 @@ from holdfast.waitingroom.room import RoomState
 Q = Queries("holdfast.waitingroom", "jobs")
 
 
+@dataclass(frozen=True, slots=True)
+class Beacon:
+    """The public value that a draw waits for, as it is published when the room opens."""
+
+    source: str = ""  # empty: none
+    until: datetime | None = None  # whole seconds
+
+    @classmethod
+    def planned(cls, source: str, until: datetime | None) -> "Beacon":
+        return cls(source, until.replace(microsecond=0) if source and until is not None else None)
+
+
 async def open_queue(
-    tx: Transaction, show_id: int, opening: int, *, by: str, beacon: str = "", has_draw: bool = True
+    tx: Transaction, show_id: int, opening: int, *, by: str, beacon: Beacon | None = None
 ) -> bool:
-    """False: it is open already. With a draw, its commitment is published from this moment on."""
-    seed = secrets.token_bytes(SEED_BYTES) if has_draw else None
-    commitment = commit(show_id, opening, seed) if seed is not None else None
-    state = RoomState.OPEN if has_draw else RoomState.ADMITTING
-    if await tx.fetchval(Q.open_queue, show_id, opening, state, by, seed, commitment, beacon) is None:
+    """False: it is open already. With a draw, its commitment is published from this moment on.
+
+    Without a beacon, not even an empty one, there is no draw: people come in as they arrive.
+    """
+    seed: bytes | None = None
+    commitment: bytes | None = None
+    stated = beacon or Beacon()
+    if beacon is not None:
+        seed = secrets.token_bytes(SEED_BYTES)
+        commitment = commit(show_id, opening, seed, stated.source, stated.until)
+    state = RoomState.OPEN if seed is not None else RoomState.ADMITTING
+    published = (seed, commitment, stated.source, stated.until)
+    if await tx.fetchval(Q.open_queue, show_id, opening, state, by, *published) is None:
         return False
-    await add_fact(
-        tx,
-        show_id,
-        QueueOpened(
-            opening=opening, opened_by=by, commitment=commitment.hex() if commitment else "", beacon=beacon
-        ),
+    opened = QueueOpened(
+        opening=opening,
+        opened_by=by,
+        commitment=commitment.hex() if commitment else "",
+        beacon=stated.source,
+        beacon_until=stated.until,
     )
+    await add_fact(tx, show_id, opened)
     return True
 
 

@@ -27,8 +27,21 @@ class PlaceState(StrEnum):
 LIVE = frozenset({PlaceState.IN_DRAW, PlaceState.WAITING, PlaceState.CALLED, PlaceState.INSIDE})
 
 
+class WayIn(StrEnum):
+    """By which way a person came to their turn. Others, such as a presale code, can be added."""
+
+    QUEUE = "queue"  # of turns and passes from before ways had names
+    DRAW = "draw"  # by their place in the draw
+    LATE = "late"  # joined after it
+    ARRIVAL = "arrival"  # in the order of arrival: the room has no draw
+
+
 class WaitRange(Struct, frozen=True):
-    """An honest estimate: eight of ten people wait no less than `low_s` and no more than `high_s`."""
+    """From the people ahead and the fastest and the slowest rate of the last minutes, widened by 30 %.
+
+    No share of people is promised: rates change. `calibration` of the organiser's page counts how many of the
+    estimates came true.
+    """
 
     low_s: int
     high_s: int
@@ -61,6 +74,14 @@ class Joiner(Struct, frozen=True):
     proof: str = ""  # of work, for guests: web/puzzles.py
 
 
+class LeftWaiting(Struct, frozen=True):
+    """A person who still waited when everything was sold."""
+
+    account_id: int
+    number: int
+    ahead: int  # of those people, how many were nearer to the front, at most
+
+
 class Joined(Struct, frozen=True):
     place: Place
     is_new: bool  # False: the same person had this place already
@@ -74,3 +95,4 @@ class Admission(Struct, frozen=True):
     account_id: int
     ends_at: datetime
     text: str
+    way_in: WayIn

@@ -20,13 +20,14 @@ SELECT queue.*, now() AS now,
  WHERE queue.show_id = $1;
 
 -- name: guarded_rooms
--- Rooms whose show needs an admission, and those that open by themselves above a number of holds. Few.
+-- Rooms whose show needs an admission, and those that open by themselves. Few.
 SELECT room.show_id, room.opening, room.opens_above_holds_per_second,
        queue.state IN ('open', 'admitting') AS is_guarding, now() AS now
   FROM queue
   JOIN waiting_room AS room ON room.show_id = queue.show_id AND room.opening = queue.opening
  WHERE queue.state IN ('open', 'admitting')
-    OR queue.state = 'scheduled' AND room.opens_above_holds_per_second > 0;
+    OR queue.state = 'scheduled'
+       AND greatest(room.opens_above_holds_per_second, room.opens_above_viewers) > 0;
 
 -- name: clock
 SELECT now();
@@ -43,7 +44,7 @@ SELECT * FROM join_queues($1, $2);
 -- name: find_place
 -- The person's current place with their last turn. No row: none.
 SELECT place.number, place.state, place.joined_s, turn.call, turn.state AS turn_state, turn.ends_at,
-       turn.redeemed_at, turn.recall_at
+       turn.redeemed_at, turn.recall_at, turn.way_in
   FROM current_place($1, $2, $3) AS place
   LEFT JOIN LATERAL (SELECT * FROM queue_turn AS called
                       WHERE called.show_id = $1 AND called.opening = $2 AND called.number = place.number
@@ -58,8 +59,19 @@ SELECT end_visits($1, $2, ARRAY[$3::int], $4, $5);
 -- name: redeem
 SELECT * FROM redeem_turn($1, $2, $3);
 
+-- name: left_waiting
+-- People who still waited when everything was sold, in the order of their numbers, behind $3.
+  SELECT place.number, place.account_id
+    FROM queue_place AS place
+   WHERE place.show_id = $1 AND place.opening = $2 AND place.number > $3 AND place.state = 0
+     AND NOT EXISTS (SELECT FROM queue_turn AS turn
+                      WHERE turn.show_id = $1 AND turn.opening = $2 AND turn.number = place.number
+                        AND turn.state = 'inside')
+ORDER BY place.number
+   LIMIT $4;
+
 -- name: draw
-SELECT show_id, opening, commitment, beacon, beacon_value, entrants, key,
+SELECT show_id, opening, commitment, beacon, beacon_value, beacon_until, drawn_at, entrants, key,
        CASE WHEN entrants IS NOT NULL THEN seed END AS seed
   FROM queue
  WHERE show_id = $1

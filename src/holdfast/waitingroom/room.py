@@ -52,8 +52,11 @@ class RoomSettings(Struct, frozen=True, forbid_unknown_fields=True):
     window_s: Annotated[int, Meta(ge=60, le=7200)] = WINDOW_S  # to choose seats after that
     # The public value that is mixed into the draw, named before it exists: "drand quicknet, round 13500000".
     beacon: Annotated[str, Meta(max_length=200)] = ""
-    # The room opens by itself above this many holds per second; 0: it does not.
+    # The room opens by itself above this many holds per second, or viewers of the live map; 0: it does not.
     opens_above_holds_per_second: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    opens_above_viewers: Annotated[int, Meta(ge=0, le=10_000_000)] = 0
+    # The draw goes on without the value of the beacon if it has not come until then; None: the draw waits.
+    beacon_until: datetime | None = None
 
 
 class RoomStatus(Struct, frozen=True):

@@ -22,7 +22,15 @@ from holdfast.waitingroom.draw import DrawRecord
 from holdfast.waitingroom.errors import NoPlace, NoQueue, QueueNotOpen, QueueSoldOut
 from holdfast.waitingroom.guard import END_GRACE_S, AdmissionGuard
 from holdfast.waitingroom.opening import log_step, open_queue
-from holdfast.waitingroom.place import Admission, Joined, Joiner, Place, PlaceState
+from holdfast.waitingroom.place import (
+    Admission,
+    Joined,
+    Joiner,
+    LeftWaiting,
+    Place,
+    PlaceState,
+    WayIn,
+)
 from holdfast.waitingroom.room import JOINABLE, RoomState, RoomStatus
 from holdfast.waitingroom.signed import QueueClaims, TokenKind, check_claims, sign_claims
 from holdfast.waitingroom.views import RoomView, build_place, build_view, refuse_turn
@@ -33,7 +41,9 @@ Q = Queries("holdfast.waitingroom")
 STATUS_FRESH_S, STATUS_STALE_MAX_S = 1.0, 2.0
 LEFT = 1  # queue_place.state
 # What a place that was just taken has in the columns of its turn.
-NOT_CALLED = dict.fromkeys(("call", "turn_state", "ends_at", "redeemed_at", "recall_at")) | {"state": 0}
+NOT_CALLED = dict.fromkeys(("call", "turn_state", "ends_at", "redeemed_at", "recall_at", "way_in")) | {
+    "state": 0
+}
 JoinedRow = tuple[Row, bool]  # as find_place returns it; whether it is new
 
 
@@ -112,15 +122,16 @@ class WaitingRooms:
             place = await self._build_place(view, account_id, redeemed)
             if place.state is not PlaceState.INSIDE:
                 raise refuse_turn(place)
-        ends_at = redeemed["ends_at"]
+        ends_at, way_in = redeemed["ends_at"], WayIn(redeemed["way_in"])
         claims = QueueClaims(
             TokenKind.ADMISSION,
             *(show_id, opening, account_id, number),
             from_s=int(redeemed["redeemed_at"].timestamp()),
             until_s=int(ends_at.timestamp()),
+            way_in=way_in,
         )
         text = sign_claims(await self._tickets.signing_key(), claims)
-        return Admission(show_id, opening, account_id, ends_at, text)
+        return Admission(show_id, opening, account_id, ends_at, text, way_in)
 
     async def drained_position(self, show_id: int, account_id: int) -> int | None:
         """The position of a person who was still waiting when everything was sold."""
@@ -129,6 +140,18 @@ class WaitingRooms:
             return None
         place = await self._load_place(view, account_id)
         return place.position if place is not None and place.state is PlaceState.DRAINED else None
+
+    async def left_waiting(self, show_id: int, opening: int, behind: int, limit: int) -> list[LeftWaiting]:
+        """People who still waited when everything was sold: a page, in the order of their numbers."""
+        view = await self._renew(show_id)
+        status = view.status
+        if status.opening != opening or status.state is not RoomState.DRAINED:
+            return []  # the organiser has closed it, or another opening has begun
+        found = []
+        for row in await self._postgres.fetch(Q.left_waiting, show_id, opening, behind, limit):
+            position = view.position(row["number"]) or 0
+            found.append(LeftWaiting(row["account_id"], row["number"], max(0, position - status.serving)))
+        return found
 
     async def load_draw(self, show_id: int) -> DrawRecord:
         """Everything about the draw that is public now."""
@@ -142,6 +165,8 @@ class WaitingRooms:
             row["commitment"].hex(),
             row["beacon"],
             row["beacon_value"],
+            row["beacon_until"],
+            row["drawn_at"] if is_drawn else None,
             row["entrants"] if is_drawn else None,
             row["seed"].hex() if is_drawn else None,
             row["key"].hex() if is_drawn else None,
@@ -156,7 +181,7 @@ class WaitingRooms:
         """Very many people want seats of this show now: the room opens without a draw."""
         view = await self._renew(show_id)
         async with self._postgres.transaction() as tx:
-            if await open_queue(tx, show_id, view.status.opening, by="demand", has_draw=False):
+            if await open_queue(tx, show_id, view.status.opening, by="demand"):
                 await log_step(tx, show_id, view.status.opening, "opened", seats_left=view.status.seats_left)
         self.forget(show_id)
 

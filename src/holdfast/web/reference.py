@@ -95,15 +95,16 @@ def _static() -> dict[str, File]:
 
 @cache
 def swagger_ui(name: str) -> File:
-    """A file of Swagger UI, read when it is first requested: most processes never serve its 1.6 MB.
+    """A file of Swagger UI, read when it is first requested: most processes never serve its 1.6 MB."""
+    return File(swagger_ui_file(name).read_bytes(), KINDS[name.rsplit(".", 1)[-1]])
 
-    The folder is located without importing the package, whose import builds pages of 9 MB in memory.
-    """
+
+def swagger_ui_file(name: str) -> Path:
+    """Located without importing the package, whose import builds pages of 9 MB in memory."""
     spec = find_spec("offapi")
     assert spec is not None
     assert spec.origin is not None
-    content = (Path(spec.origin).parent / SWAGGER_UI[name]).read_bytes()
-    return File(content, KINDS[name.rsplit(".", 1)[-1]])
+    return Path(spec.origin).parent / SWAGGER_UI[name]
 
 
 def _problem_files() -> dict[str, File]:

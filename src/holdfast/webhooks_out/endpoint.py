@@ -19,8 +19,10 @@ ENDPOINTS_MAX = 20  # of one organiser
 KINDS_MAX = 60
 LISTED_MAX = 500  # by an administrator, of all organisers
 LAST_ID = 2**63 - 1
-# Without facts about cities and venues: many organisers share those, so they belong to none of them.
-DELIVERED_KINDS = tuple(kind for kind in KINDS if kind not in ("city.changed", "venue.changed"))
+# Without facts about cities and venues: many organisers share those, so they belong to none of them. And
+# without one that comes every second during an on-sale.
+NOT_DELIVERED = ("city.changed", "venue.changed", "queue.called")
+DELIVERED_KINDS = tuple(kind for kind in KINDS if kind not in NOT_DELIVERED)
 
 Url = Annotated[str, Meta(min_length=1, max_length=2000, examples=["https://hall.example/hooks"])]
 KindName = Annotated[str, Meta(max_length=60, examples=["booking.confirmed"])]
