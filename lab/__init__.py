@@ -1,0 +1,1 @@
+"""The lab: ways to sell a seat, side by side, on real engines."""
