@@ -1,0 +1,1 @@
+"""Programs that use Holdfast as a library, for things other than tickets."""
