@@ -27,7 +27,7 @@ BANNED_WORDS += ("hearer", "said", "asked", "understood", "wished")
 BANNED_WORDS += ("let go", "of ours", "for ever", "is no", "comes near")
 ORDINARY = re.compile(r"\bthere is no\b|\bis no longer\b")  # normal English, not the archaic "it is no X"
 TEXT = {".py", ".sql", ".lua", ".js", ".css", ".html", ".toml", ".po", ".pot", ".md", ".txt", ".sh"}
-TEXT_FOLDERS = ("src", "tests", "docs", "bench", "tools")
+TEXT_FOLDERS = ("src", "tests", "docs", "bench", "lab", "tools")
 LIST_FILES = {"codebase_figures.py", "test_english.py"}  # they contain the list itself
 NOT_OURS = {".venv", "__pycache__", "node_modules", "vendor", "results"}
 TRANSLATIONS = {"de", "hi"}
@@ -224,7 +224,7 @@ def comment_lines(tree: Tree) -> Figure:
 
 
 def text_files(tree: Tree) -> Iterator[Path]:
-    """English text of src, tests, docs, bench and tools, and Markdown at the root; no translations."""
+    """English text of src, tests, docs, bench, lab and tools, and Markdown at the root; no translations."""
     yield from sorted(tree.root.glob("*.md"))
     for folder in TEXT_FOLDERS:
         for path in sorted((tree.root / folder).rglob("*")):

@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("src", "tests", "bench", "tools", "docs", "deploy", "pyproject.toml", "README.md", "SECURITY.md")
+COPIED: tuple[str, ...] = ("src", "tests", "bench", "lab", "tools", "docs", "deploy")
+COPIED += ("pyproject.toml", "README.md", "SECURITY.md")
 TIMEOUT_S = 600
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[(.*)\])?(?: - .*)?$", re.MULTILINE)
 PAYMENTS = "src/holdfast/payments"
@@ -63,7 +64,7 @@ MUTANTS = (
         (
             Patch(
                 f"{ROOM}/draw.py",
-                "    if commit(record.show_id, record.opening, seed).hex() != record.commitment:\n",
+                "    if committed.hex() != record.commitment:\n",
                 "    if not record.commitment:\n",
             ),
         ),
@@ -79,6 +80,16 @@ MUTANTS = (
             ),
         ),
         (("tests/stores/test_waiting_room.py", "-k", "cap"),),
+    ),
+    Mutant(
+        "a sale that no process measures looks calm",
+        (Patch(f"{ROOM}/admission.py", "    if load.processes == 0:\n", "    if load.processes < 0:\n"),),
+        (("tests/rules/test_admission.py", "-k", "calm"),),
+    ),
+    Mutant(
+        "the deadline of a beacon is not committed to",
+        (Patch(f"{ROOM}/draw.py", ", *fields, beacon.encode(), until)", ", *fields, beacon.encode())"),),
+        (("tests/rules/test_queue_draw.py", "-k", "not_otherwise"),),
     ),
     Mutant(
         "a place inside is free before the pass is refused",

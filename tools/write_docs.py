@@ -7,6 +7,7 @@ bookings/booking.py  ─► docs/flows/booking.md
 payments/saga.py     ─► docs/flows/payment.md
 outbox/fact.py       ─► docs/facts.md
 routes of subjects   ─► docs/api.md
+claim/               ─► docs/claim_api.md
 holdfast capacity    ─► docs/capacity.md and its pictures (a test in tests/rules compares it)
 a migrated database  ─► migrations/schema.sql (needs an engine: a test in tests/stores compares it)
 """
@@ -33,6 +34,7 @@ from holdfast.routes import ROUTES
 from holdfast.web import problems
 from holdfast.web.audiences import DOCUMENTS
 from tools import capacity_page
+from tools.claim_page import claim_api
 from tools.dump_schema import schema_of_new_database
 
 ROOT = Path(__file__).parents[1]
@@ -49,6 +51,7 @@ def pages() -> dict[Path, str]:
         docs / "flows" / "booking.md": booking_flow(),
         docs / "flows" / "payment.md": payment_flow(),
         docs / "api.md": api(),
+        docs / "claim_api.md": claim_api(),
         docs / "facts.md": facts(),
     }
 
@@ -94,7 +97,12 @@ def is_setting(text: str) -> bool:
 
 def setting_row(one: Field[Any]) -> str:
     default = f"`{one.default}`" if one.default != "" else "(empty)"
-    return f"| `HOLDFAST_{one.name.upper()}` | {default} | {one.metadata['why']} |"
+    return f"| `HOLDFAST_{one.name.upper()}` | {default} | {as_text(one.metadata['why'])} |"
+
+
+def as_text(words: str) -> str:
+    """`<hash>` would be a tag of HTML, and disappear."""
+    return words.replace("<", "\\<")
 
 
 def refusals() -> str:
@@ -234,7 +242,7 @@ def api() -> str:
             if route.tag == tag:
                 who = desk.get((route.method, route.path)) or str(route.right or route.role or "anyone")
                 path = route.full_path.replace(":int", "")
-                lines.append(f"| `{route.method} {path}` | {who} | {route.doc.splitlines()[0]} |")
+                lines.append(f"| `{route.method} {path}` | {who} | {as_text(route.doc.splitlines()[0])} |")
     return "\n".join(lines) + "\n"
 
 

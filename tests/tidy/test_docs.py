@@ -12,6 +12,7 @@ from holdfast.layouts import Layout
 from holdfast.layouts.import_file import parse_layout_file
 from holdfast.routes import ROUTES
 from holdfast.web.audiences import DOCUMENTS
+from tests.tidy.markdown_pages import anchors, links
 from tests.tidy.tree import ROOT, SRC, assert_no_violations, files, short, written
 from tools.write_docs import every_command, pages
 
@@ -28,13 +29,23 @@ def test_a_generated_page_is_up_to_date(path: Path) -> None:
 
 def broken_links(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
-            if (
-                "://" not in target
-                and not target.startswith("mailto:")
-                and not (path.parent / target).exists()
-            ):
-                yield f"{short(path)} links to {target}, which is not there"
+        for target in links(path):
+            name, _, anchor = target.partition("#")
+            there = path.parent / name if name else path
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            if not there.exists():
+                yield f"{short(path)} links to {name}, which is not there"
+            elif anchor and anchor not in anchors(there):
+                yield f"{short(path)} links to {target}, and that page has no such heading"
+
+
+def unlisted_pages(index: Path, root: Path) -> Iterator[str]:
+    """Pages that the index does not lead to, and that the navigation of the site would lack."""
+    listed = {(index.parent / target.partition("#")[0]).resolve() for target in links(index)}
+    for path in [*sorted(root.glob("*.md")), *files(".md", root=index.parent)]:
+        if path != index and not {path, path.parent} & listed:
+            yield f"{short(path, root)} is not in {short(index, root)}"
 
 
 def missing_files(paths: Iterable[Path], src: Path) -> Iterator[str]:
@@ -131,9 +142,24 @@ def words_beyond_the_limit(vocabulary: str) -> list[str]:
 
 class TestTheRulesCanFail:
     def test_a_broken_link_is_found(self, tmp_path: Path) -> None:
-        written(tmp_path, {"a.md": "[b](b.md) [c](c.md#part) [d](https://example.com)", "b.md": ""})
+        text = (
+            "# A\n\n[b](b.md#the-b-c) [c](c.md#part) [d](https://example.com#x) [a](#a) [e](#e) [f](b.md#f)"
+        )
+        written(tmp_path, {"a.md": text, "b.md": "# The B: `c`"})
 
-        assert list(broken_links([tmp_path / "a.md"])) == ["a.md links to c.md, which is not there"]
+        assert list(broken_links([tmp_path / "a.md"])) == [
+            "a.md links to c.md, which is not there",
+            "a.md links to #e, and that page has no such heading",
+            "a.md links to b.md#f, and that page has no such heading",
+        ]
+
+    def test_a_page_that_the_index_lacks_is_found(self, tmp_path: Path) -> None:
+        pages = {"docs/a.md": "", "docs/b.md": "", "docs/more/c.md": "", "D.md": "", "tests/e.md": ""}
+        written(tmp_path, {**pages, "docs/README.md": "[a](a.md) [c](more)"})
+
+        found = list(unlisted_pages(tmp_path / "docs" / "README.md", tmp_path))
+
+        assert found == ["D.md is not in docs/README.md", "docs/b.md is not in docs/README.md"]
 
     def test_a_file_and_a_page_that_are_not_there_are_found(self, tmp_path: Path) -> None:
         written(
@@ -186,6 +212,10 @@ class TestTheRulesCanFail:
 
 def test_links_lead_somewhere() -> None:
     assert_no_violations(broken_links([*PROSE, *(path for path in GENERATED if path.suffix == ".md")]))
+
+
+def test_every_page_is_in_the_index() -> None:
+    assert_no_violations(unlisted_pages(ROOT / "docs" / "README.md", ROOT))
 
 
 def test_files_named_in_the_prose_exist() -> None:

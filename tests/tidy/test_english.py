@@ -12,7 +12,7 @@ from tools.codebase_figures import BANNED_WORDS, ORDINARY
 
 LIST_FILES = {"tools/codebase_figures.py", "tests/tidy/test_english.py"}  # they contain the list itself
 TEXT_SUFFIXES = (".py", ".sql", ".lua", ".js", ".css", ".html", ".toml", ".md", ".sh")
-TEXT_FOLDERS = {"src", "tests", "docs", "bench", "tools", "deploy"}
+TEXT_FOLDERS = {"src", "tests", "docs", "bench", "lab", "tools", "deploy", "examples"}
 # Texts that are right as they are: another system's name, a quotation, or a test of the word itself.
 ALLOWED = {
     ("src/holdfast/engines/embedded/privilege.py", "nobody"),  # the Unix account

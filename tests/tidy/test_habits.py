@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import Module, assert_no_violations, files, package, scripts, short, written
+from tests.tidy.tree import ROOT, Module, assert_no_violations, files, package, scripts, short, written
 
 MOCKS = {"unittest.mock", "mock", "pytest_mock"}
 SKIPS = {"skip", "skipif", "xfail", "importorskip"}
@@ -194,7 +194,7 @@ def test_no_error_is_swallowed() -> None:
 
 
 def test_sql_and_lua_have_files_of_their_own() -> None:
-    assert_no_violations(sql_and_lua_in_strings(package().values()))
+    assert_no_violations(sql_and_lua_in_strings([*package().values(), *package(ROOT / "examples").values()]))
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tidy.tree import Module, assert_no_violations, package, written
+from tests.tidy.tree import ROOT, Module, assert_no_violations, package, written
 
+EXAMPLES = package(ROOT / "examples")
 INFRASTRUCTURE = {"engines", "claim", "web", "migrations"}  # what the subjects are built on
 # They put everything together, and no subject imports them.
 ROOTS = {"app", "routes", "background", "cli", "runtime", "demo", "__main__"}
@@ -24,10 +25,12 @@ PURE_MAY_IMPORT |= {"operator", "re", "statistics", "string", "struct", "textwra
 PURE_MAY_IMPORT |= {"unicodedata", "urllib.parse", "zlib", "argon2", "cryptography", "joserfc", "msgspec"}
 PURE_MAY_IMPORT |= {"babel", "email", "http.cookies", "jinja2", "zoneinfo"}
 PURE_MAY_IMPORT |= {"fpdf", "icalendar", "segno"}  # draw and write into memory
+PURE_MAY_IMPORT |= {"h3"}  # computes with cells of a grid, in examples
 PURE_MAY_TAKE = {
     ("pathlib", "PurePath"),
     ("sys", "byteorder"),
     ("gettext", "c2py"),
+    ("random", "Random"),  # with a seed: the same numbers every time
 }  # the part of a module that only computes
 # Reading a clock or drawing a number is I/O too: what it answers cannot be known from the arguments.
 PURE_MAY_NOT_CALL = {"open", "print", "input", "now", "utcnow", "today", "urlopen"}
@@ -53,7 +56,8 @@ def subjects(modules: dict[str, Module]) -> set[str]:
 
 def inner(source: str) -> str | None:
     """One of our modules, without the package's name; None for others."""
-    return source.removeprefix("holdfast").removeprefix(".") if source.split(".")[0] == "holdfast" else None
+    package_name, _, name = source.partition(".")
+    return name if package_name in ("holdfast", "examples") else None
 
 
 def edges(module: Module, modules: dict[str, Module]) -> Iterator[str]:
@@ -184,6 +188,18 @@ def circles(after: dict[str, set[str]]) -> Iterator[str]:
         frozenset(n for n in reach if n in reach[s] and s in reach[n]) for s in reach if s in reach[s]
     }:
         yield "they import each other: " + ", ".join(sorted(knot))
+
+
+# Examples are customers: the library's front, what starts its engines, and the reader of .sql files.
+EXAMPLES_MAY_IMPORT = {"holdfast.claim", "holdfast.engines.postgres"}
+EXAMPLES_MAY_IMPORT |= {"holdfast.engines.embedded", "holdfast.engines.embedded.supervise"}
+
+
+def imports_past_the_library(modules: dict[str, Module]) -> Iterator[str]:
+    for module in modules.values():
+        for source, _ in module.imports:
+            if source.partition(".")[0] == "holdfast" and source not in EXAMPLES_MAY_IMPORT:
+                yield f"examples.{module.name} imports {source}: customers use holdfast.claim"
 
 
 OTHER_SUBJECTS_MAX = 5
@@ -320,6 +336,11 @@ class TestTheRulesCanFail:
     def test_a_folder_within_a_folder_is_found(self, tmp_path: Path) -> None:
         assert len(list(files_too_deep(of(tmp_path, holds_inner_store="", payments_gateways_stripe="")))) == 1
 
+    def test_an_example_that_uses_more_than_the_library_is_found(self, tmp_path: Path) -> None:
+        modules = of(tmp_path, a_one="from holdfast.claim import connect", a_two="import holdfast.bookings")
+
+        assert len(list(imports_past_the_library(modules))) == 1
+
     def test_a_dumping_ground_is_found(self, tmp_path: Path) -> None:
         assert len(list(dumping_grounds(of(tmp_path, holds_utils="", services_x="")))) == 2
 
@@ -330,7 +351,11 @@ class TestTheRulesCanFail:
 
 
 def test_a_module_that_declares_no_io_does_none() -> None:
-    assert_no_violations(pure_modules_with_io(package()))
+    assert_no_violations([*pure_modules_with_io(package()), *pure_modules_with_io(EXAMPLES)])
+
+
+def test_examples_use_the_library_alone() -> None:
+    assert_no_violations(imports_past_the_library(EXAMPLES))
 
 
 def test_folders_are_imported_through_their_front() -> None:

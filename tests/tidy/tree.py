@@ -124,7 +124,7 @@ def package(src: Path = SRC) -> dict[str, Module]:
 
 @cache
 def scripts() -> tuple[Module, ...]:
-    """Every Python file that is not of the package: tests, tools, bench."""
+    """Every Python file that is not of the package: tests, tools, bench, lab."""
     return tuple(Module(path, path.stem) for path in files(".py") if not path.is_relative_to(ROOT / "src"))
 
 

@@ -1,0 +1,135 @@
+"""Every block of code in the docs is run by a test, checked, or marked as not runnable with the reason."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.block_checks import CHECKS
+from tests.tidy.markdown_pages import Block, blocks
+from tests.tidy.tree import ROOT, assert_no_violations, files, written
+
+# Which test runs the blocks of a page, of a section of it, or of a language anywhere.
+EXECUTED = {
+    "README.md#book-by-curl": "tests/journeys/test_readme.py",
+    "docs/tutorial.md": "tests/journeys/test_readme.py",
+    "docs/first_house.md": "tests/journeys/test_first_house.py",
+    "docs/waiting_room.md#check-the-draw": "tests/rules/test_queue_draw.py",
+    "docs/layouts.md": "tests/tidy/test_docs.py",
+    "sql": "tests/stores/test_documented_queries.py",
+    "js": "tests/browser/test_seats_live.py",
+}
+# Pages that are made from the code, and the test that compares them with it.
+GENERATED = {
+    "docs/capacity.md": "tests/rules/test_capacity.py",
+    "docs/flows/booking.md": "tests/tidy/test_docs.py",
+    "docs/flows/payment.md": "tests/tidy/test_docs.py",
+    "docs/operating/commands.md": "tests/tidy/test_docs.py",
+}
+
+
+def executor(block: Block) -> str | None:
+    """The test that runs or generates the block."""
+    page, section = block.page, f"{block.page}#{block.section}"
+    return GENERATED.get(page) or EXECUTED.get(page) or EXECUTED.get(section) or EXECUTED.get(block.language)
+
+
+def unchecked(found: Iterable[Block]) -> Iterator[str]:
+    for block in found:
+        if block.reason or executor(block):
+            continue
+        check = CHECKS.get(block.language)
+        if check is None:
+            yield f"{block.place}: no test runs {block.language or 'a block without a language'}"
+        else:
+            yield from (f"{block.place}: {complaint}" for complaint in check(block))
+
+
+def idle_entries(found: Iterable[Block], table: dict[str, str]) -> Iterator[str]:
+    """Entries without a block, or whose test is not there or does not name the page."""
+    shown = {name for one in found for name in (one.page, f"{one.page}#{one.section}", one.language) if name}
+    for entry, test in table.items():
+        page = entry.partition("#")[0].rpartition("/")[2] if ".md" in entry else f'"{entry}"'
+        if entry not in shown:
+            yield f"there is no block of {entry}"
+        elif not (ROOT / test).exists() or page not in (ROOT / test).read_text():
+            yield f"{test} does not run {entry}"
+
+
+def all_blocks() -> list[Block]:
+    return [block for path in files(".md") for block in blocks(path)]
+
+
+class TestTheRulesCanFail:
+    @pytest.mark.parametrize(
+        ("language", "text", "complaint"),
+        [
+            ("", "x", "no test runs a block without a language"),
+            ("ruby", "x", "no test runs ruby"),
+            ("sh", "if true; then", "syntax error"),
+            ("sh", "holdfast fly", "there is no command holdfast fly"),
+            ("sh", "holdfast backup create", "Missing argument 'file'"),
+            ("sh", "holdfast serve --wings 2", "No such option: --wings"),
+            ("sh", "holdfast serve --port 99999", "Invalid value for '--port'"),
+            ("sh", "export HOLDFAST_WINGS=2", "no such setting: HOLDFAST_WINGS"),
+            ("sh", "HOLDFAST_BATCH_MAX=few holdfast serve", "must be a whole number"),
+            ("sh", "make magic", "there is no `make magic`"),
+            ("sh", "python -m tools.wings", "there is no module tools.wings"),
+            ("sh", "python -m tools.nginx --wings", "tools.nginx has no option --wings"),
+            ("sh", "pip install 'holdfast[wings]'", "is not a package of this project"),
+            ("sh", "holdfast doctor && sudo reboot", "`sudo` cannot be checked"),
+            ("http", "GET /api/v1/sky", "no route serves GET /api/v1/sky"),
+            ("http", "PUT /admin/shows", "no route serves PUT /admin/shows"),
+            ("http", "GET /admin/bookings?colour=red", "does not read all of ['colour']"),
+            ("http", 'POST /api/v1/organisations/42/owner   {"account": 7}', "refuses its body"),
+            ("http", "Holdfast-Wings: 2", "no header Holdfast-Wings is read"),
+            ("http", "Hello", "neither a request nor a header"),
+            ("json", '{"steps": [{"hours": 2}], "keep_fee": true}', "RefundPolicy refuses it"),
+            ("json", '{"wings": 2}', "add its type to JSON_TYPES"),
+            ("python", "from holdfast.outbox import Wing", "holdfast.outbox has no Wing"),
+            ("python", "fly()", "fly is not defined"),
+            ("python", "from holdfast.outbox import Consumer\nConsumer(wings=2)", "has no parameter wings"),
+            ("po", 'msgid "shell.none"\nmsgstr "None"', "not so in the English catalogue"),
+            ("text", "holdfast serve", "a command, not a text"),
+            ("text", " 1  GET  /sky   blue", "no route serves GET /sky"),
+        ],
+    )
+    def test_a_wrong_block_is_found(self, tmp_path: Path, language: str, text: str, complaint: str) -> None:
+        written(tmp_path, {"a.md": f"# A\n\n```{language}\n{text}\n```\n"})
+
+        (found,) = unchecked(blocks(tmp_path / "a.md", tmp_path))
+
+        assert found.startswith("a.md:3: ")
+        assert complaint in found
+
+    def test_a_mark_is_for_the_next_block_only(self, tmp_path: Path) -> None:
+        block = "```\nx\n```\n"
+        written(tmp_path, {"a.md": f"# A\n\n<!-- not runnable: needs root -->\n\n{block}\n{block}"})
+
+        first, second = blocks(tmp_path / "a.md", tmp_path)
+
+        assert (first.reason, second.reason) == ("needs root", "")
+        assert len(list(unchecked([first, second]))) == 1
+
+    def test_an_indented_block_is_found(self, tmp_path: Path) -> None:
+        written(tmp_path, {"a.md": "# A\n\ntext\n\n    holdfast fly\n"})
+
+        assert len(list(unchecked(blocks(tmp_path / "a.md", tmp_path)))) == 1
+
+    def test_an_entry_without_a_block_or_a_test_is_found(self) -> None:
+        shown = [Block("a.md", 1, "sh", "", "part", ""), Block("b.md", 1, "sh", "", "", "")]
+        table = {"a.md#part": "tests/none.py", "b.md": "tests/tidy/tree.py", "c.md": "tests/tidy/tree.py"}
+
+        assert len(list(idle_entries(shown, table))) == 3
+
+
+def test_every_block_is_executed_checked_or_marked() -> None:
+    assert_no_violations(unchecked(all_blocks()))
+
+
+def test_the_tests_that_run_blocks_exist() -> None:
+    assert_no_violations(idle_entries(all_blocks(), EXECUTED))
+
+
+def test_the_generated_pages_have_blocks() -> None:
+    assert GENERATED.keys() <= {block.page for block in all_blocks()}
