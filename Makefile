@@ -11,13 +11,16 @@ SLOWEST := --durations 25 --durations-min 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test storm lint check quick bench docs screenshots lock clean
+.PHONY: help demo dispatch test storm lint check quick bench lab peers docs site screenshots lock clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
 
 demo: $(RUN)  ## a populated box office on http://127.0.0.1:8000 (ARGS="--port 0" for a free port)
 	$(BIN)/holdfast demo $(ARGS)
+
+dispatch: $(DEV)  ## ride dispatch on a live map: another use of holdfast.claim (ARGS="--port 0" for a free port)
+	$(BIN)/python -m examples.dispatch $(ARGS)
 
 test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/stores -k hold" for some)
 ifdef ARGS
@@ -41,25 +44,35 @@ check: $(DEV)  ## lint, tidiness and rules: no engines, seconds
 	@$(MAKE) --no-print-directory --output-sync=target -j2 lint quick
 
 quick: $(DEV)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/tidy tests/rules
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not alone" tests/tidy tests/rules
 
 bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--rounds 1 --only bookings" for a look)
 	$(BIN)/python -m bench $(ARGS)
 
+lab: $(DEV)  ## sell seats in fourteen ways; results go to lab/results and docs/lab.md (ARGS="--rounds 1 --only naive" for a look)
+	$(BIN)/python -m lab $(ARGS)
+
+peers: $(DEV)  ## install pretix into a cache folder and compare it with Holdfast on this machine: minutes
+	$(BIN)/python -m bench.peers $(ARGS)
+
 docs: $(DEV)  ## write the pages that are made from the code
 	$(BIN)/python -m tools.write_docs
 
+site: $(DEV)  ## the documentation as a static site in build/site, with search; needs no network
+	$(BIN)/python -m tools.docs_site $(ARGS)
+
 screenshots: $(DEV)  ## retake the pictures in docs/pictures; needs Chromium
 	$(BIN)/python -m tools.screenshots
+	$(BIN)/python -m tools.dispatch_screenshots
 
 lock:  ## write requirements/*.txt from pyproject.toml; needs uv (ARGS="--upgrade" for newer versions)
-	uv pip compile pyproject.toml --group dev --group bench --group build $(LOCK) $(ARGS) -o requirements/dev.txt
+	uv pip compile pyproject.toml --group dev --group bench --group docs --group examples --group build $(LOCK) $(ARGS) -o requirements/dev.txt
 	uv pip compile pyproject.toml --group build $(LOCK) -c requirements/dev.txt -o requirements/run.txt
 
 LOCK := --universal --generate-hashes --no-emit-index-url --no-header -q
 
-clean:  ## remove what the recipes made: the environment, caches, the demo's data
-	rm -rf $(VENV) .holdfast .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean:  ## remove what the recipes made: the environment, the site, caches, the demo's data
+	rm -rf $(VENV) build .holdfast .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUN): requirements/run.txt tools/venv.sh

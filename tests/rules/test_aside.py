@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from statistics import median
+from statistics import quantiles
 
 import pytest
 
@@ -22,6 +22,7 @@ def tuned() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.alone  # a loop that the machine does not schedule cannot ask for the interpreter
 @pytest.mark.usefixtures("tuned")
 async def test_the_loop_has_the_interpreter_back_soon() -> None:
     """By the processor time that passes from one turn of the loop to the next, of both threads."""
@@ -34,7 +35,8 @@ async def test_the_loop_has_the_interpreter_back_soon() -> None:
         turns_s.append(time.process_time() - began_s)
     await building
 
-    assert median(turns_s) < 0.0025
+    # Without the tuning every turn takes at least Python's own 5 ms; other programs only make some longer.
+    assert quantiles(turns_s, n=4)[0] < 0.0025
 
 
 async def test_one_computation_at_a_time() -> None:
