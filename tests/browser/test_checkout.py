@@ -265,6 +265,18 @@ async def test_tickets_open_without_a_network_and_are_gone_after_signing_out(
     await until(lambda: _is_forgotten(page, path, link), within_s=15)
 
 
+async def test_my_tickets_stores_tickets_whose_booking_page_was_left_early(page: Page, house: Office) -> None:
+    path = await has_bought(page, await house.a_show(seats=10), "A-1")
+    link = await page.get_attribute("a[data-keep]", "href")
+    assert link is not None
+    await until(lambda: _is_cached(page, path, link), within_s=15)
+    await page.evaluate("caches.delete('tickets-1')")
+
+    await page.goto("/my")
+
+    await until(lambda: _is_cached(page, "/my", path, link), within_s=15)
+
+
 async def _is_cached(page: Page, *paths: str) -> bool:
     script = "async (paths) => (await Promise.all(paths.map((p) => caches.match(p)))).every(Boolean)"
     return bool(await page.evaluate(script, list(paths)))

@@ -1,9 +1,11 @@
-// /my and the pages of confirmed bookings open again without a network, with the files they need.
+// /my and the pages of confirmed bookings open again without a network, with the files they need, and so do their
+// tickets.
 // A page is stored only if its response allows it, and deleted when it is gone or belongs to another account.
 // An installed app starts at /: without a network that shows /my. All other pages are left to the browser.
 
 const PAGES = "my-1";
 const FILES = "files-{{edition}}";
+const TICKETS = "tickets-1"; // the cache of tickets/static/worker.js
 const OFFLINE = "/my/offline";
 const START = "/";
 
@@ -29,11 +31,31 @@ self.addEventListener("fetch", (event) => {
 });
 
 self.addEventListener("message", (event) => {
-  for (const path of event.data?.keep ?? []) if (isPage(path)) event.waitUntil(page(new Request(path), path));
+  const paths = event.data?.keep ?? [];
+  for (const path of paths.filter(isPage)) event.waitUntil(pageWithTickets(path));
+  event.waitUntil(keepTickets(paths.filter(isTicket)));
 });
 
 function isPage(path) {
   return path === "/my" || /^\/bookings\/[a-z2-7]{20}$/.test(path);
+}
+
+function isTicket(path) {
+  return path.startsWith("/tickets/");
+}
+
+async function pageWithTickets(path) {
+  const answer = await page(new Request(path), path);
+  if (!answer.ok) return;
+  const links = (await answer.text()).matchAll(/href="(\/tickets\/[^"]+)" data-keep/g);
+  await keepTickets([...links].map(([, link]) => link));
+}
+
+// The cache is opened before anything is fetched: if signing out deletes it meanwhile, nothing is stored again.
+async function keepTickets(paths) {
+  if (!paths.length) return;
+  const cache = await caches.open(TICKETS);
+  await cache.addAll([...paths, "/tickets/files/ticket.js"]);
 }
 
 async function page(request, path) {
