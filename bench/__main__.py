@@ -7,6 +7,7 @@ because the machine was busy or a program is not installed.
 import argparse
 import asyncio
 import sys
+import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,25 +90,40 @@ def main() -> int:
             busy_max=options.busy_max / 100,
             seconds_max=options.seconds,
         )
-        for name in options.only:
-            try:
-                found[name] = measure(PARTS[name], session)
-            except NotMeasuredError as reason:
-                reasons.append(f"{name}: not measured: {reason}")
-            except BenchError as error:
-                warn(f"{name} failed: {error}")
-                return WRONG
+        is_wrong = measure_parts(options.only, session, found, reasons)
     figures = [figure for each in found.values() for figure in each]
     print_figures(figures)
     if "web" in found:
         print_hold_cpu(options.results)
-    write_figures(found, tuple(PARTS), options.results)
     reasons += [
         f"{figure.name}: not measured: {figure.not_measured}" for figure in figures if not figure.runs
     ]
     for line in reasons:
         warn(line)
+    if is_wrong:
+        return WRONG
     return NOT_MEASURED if reasons else 0
+
+
+def measure_parts(
+    names: list[str], session: Session, found: dict[str, list[Figure]], reasons: list[str]
+) -> bool:
+    """Adds figures to `found`, and to `reasons` why a part has none; whether a result was wrong.
+
+    Figures are written after each part: whatever ends the bench later, its minutes are not lost.
+    """
+    is_wrong = False
+    for name in names:
+        try:
+            found[name] = measure(PARTS[name], session)
+        except NotMeasuredError as reason:
+            reasons.append(f"{name}: not measured: {reason}")
+        except BenchError as error:
+            warn(f"{name} failed: {error}")
+            is_wrong = True
+        else:
+            write_figures(found, tuple(PARTS), session.results)
+    return is_wrong
 
 
 def measure(part: Part, session: Session) -> list[Figure]:
@@ -124,8 +140,11 @@ def measure(part: Part, session: Session) -> list[Figure]:
         raise BenchError(
             "something took longer than the bench waits, and the machine was not busy"
         ) from error
-    except AssertionError as error:  # of a module that the bench shares with the tests
+    except (AssertionError, BenchError) as error:  # a check of the bench, or of what it shares with the tests
         raise BenchError(str(error) or "a check of tests/support failed without a message") from error
+    except Exception as error:  # the parts after it are measured all the same
+        traceback.print_exc()
+        raise BenchError(f"{type(error).__name__}: {error}") from error
 
 
 def parse_arguments() -> argparse.Namespace:

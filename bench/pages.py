@@ -120,7 +120,7 @@ async def _visit_all(browser: Browser, site: Site) -> dict[str, Visit]:
 
 
 async def _visit(browser: Browser, site: Site, name: str) -> Visit:
-    context = await browser.new_context(base_url=site.url, locale="en-GB", **PHONE)
+    context = await browser.new_context(base_url=site.url, **PHONE)
     try:
         if name not in ("home", "a search", "sign in"):
             await context.add_cookies([{"name": "holdfast", "value": site.cookie, "url": site.url}])

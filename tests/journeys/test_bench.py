@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import parse_parts
+from bench.__main__ import Part, measure, parse_parts
 from bench.cpu import MachineTimes, find_groups, read_cpu_us, share_of_others
 from bench.errors import BenchError
 from bench.figure import Figure
@@ -47,6 +47,14 @@ def test_the_cheapest_part_measures_on_real_engines(tmp_path: Path) -> None:
     assert [len(figure["runs"]) for figure in figures] == [1, 1]
     assert all(run["ours"] > 0 for figure in figures for run in figure["runs"])
     assert "bookings opened in batches" in (tmp_path / "figures.md").read_text()
+
+
+def test_a_part_that_breaks_ends_itself_alone(tmp_path: Path) -> None:
+    async def break_down(session: Session) -> list[Figure]:
+        raise TypeError("two values for one argument")
+
+    with pytest.raises(BenchError, match="TypeError: two values for one argument"):
+        measure(Part(break_down), create_session(tmp_path, busy_max=1))
 
 
 def test_a_missing_program_is_one_line_with_its_debian_package(tmp_path: Path) -> None:
