@@ -62,6 +62,11 @@ def settings() -> str:
         "",
         "Generated from `src/holdfast/config.py` by `make docs`. Settings are environment variables; a name",
         "that is not listed here stops the program at its start.",
+        "",
+        "A setting marked *secret* can come from a file, as containers and systemd mount secrets:",
+        "`HOLDFAST_MAIL_URL_FILE=/run/secrets/mail_url` in place of `HOLDFAST_MAIL_URL`, and so on for each.",
+        "A line end at the end of the file is not part of the value. A file that is missing, unreadable or",
+        "empty stops the program, and so does a secret that is set both ways.",
     ]
     by_name = {one.name: one for one in fields(config.Config)}
     for group, names in setting_groups():
@@ -97,7 +102,8 @@ def is_setting(text: str) -> bool:
 
 def setting_row(one: Field[Any]) -> str:
     default = f"`{one.default}`" if one.default != "" else "(empty)"
-    return f"| `HOLDFAST_{one.name.upper()}` | {default} | {as_text(one.metadata['why'])} |"
+    mark = "*secret*: " if one.metadata.get("is_secret") else ""
+    return f"| `HOLDFAST_{one.name.upper()}` | {default} | {mark}{as_text(one.metadata['why'])} |"
 
 
 def as_text(words: str) -> str:

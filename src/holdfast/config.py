@@ -1,7 +1,8 @@
 """All settings. docs/operating/settings.md is written from this file, by `make docs`. No I/O.
 
 A setting is read from the environment as HOLDFAST_<NAME>; an unknown name stops the program,
-because a misspelt limit that is silently ignored is found on the day of the sale.
+because a misspelt limit that is silently ignored is found on the day of the sale. A secret can be in a file
+instead: HOLDFAST_<NAME>_FILE.
 """
 
 from collections.abc import Mapping
@@ -14,15 +15,15 @@ def setting(default: Any, why: str) -> Any:
 
 
 def secret(why: str) -> Any:
-    """Never in a repr: a logged config must not reveal it."""
-    return field(default="", repr=False, metadata={"why": why})
+    """Never in a repr: a logged config must not reveal it. A file can have it: HOLDFAST_<NAME>_FILE."""
+    return field(default="", repr=False, metadata={"why": why, "is_secret": True})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
     # engines
-    database_url: str = setting("", "the ledger; empty: an embedded PostgreSQL in data_dir")
-    redis_url: str = setting("", "where holds are decided; empty: an embedded Valkey in data_dir")
+    database_url: str = secret("the ledger; empty: an embedded PostgreSQL in data_dir")
+    redis_url: str = secret("where holds are decided; empty: an embedded Valkey in data_dir")
     data_dir: str = setting(".holdfast", "where the embedded engines store their data")
     postgres_pool_max: int = setting(6, "connections per process to the ledger")
     postgres_timeout_s: int = setting(5, "time-out of a statement; its outcome is unknown then")
@@ -124,7 +125,7 @@ class Config:
     razorpay_api_url: str = setting("", "base URL of Razorpay; empty: api.razorpay.com")
 
     # facts
-    bus_url: str = setting("", "bus for facts: nats://… or kafka://…; empty: the Redis of the holds")
+    bus_url: str = secret("bus for facts: nats://… or kafka://…; empty: the Redis of the holds")
     bus_messages_max: int = setting(20_000, "facts stored on the bus; older ones are read from the outbox")
     relay_pause_ms: int = setting(100, "pause between two polls of the outbox")
     relay_max: int = setting(500, "facts relayed per batch")
@@ -295,6 +296,12 @@ class Config:
         if values.get("database_url"):  # the sandbox moves no money: on a real database it must be chosen
             values.setdefault("gateway", "")
         return cls(**values)
+
+
+def secret_file_names(prefix: str = "HOLDFAST_") -> dict[str, str]:
+    """HOLDFAST_MAIL_URL_FILE → HOLDFAST_MAIL_URL, for every secret. runtime/secret_files.py reads them."""
+    names = [prefix + f.name.upper() for f in fields(Config) if f.metadata.get("is_secret")]
+    return {f"{name}_FILE": name for name in names}
 
 
 def _read(f: Field[Any], name: str, text: str) -> str | int:

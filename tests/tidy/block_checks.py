@@ -33,7 +33,7 @@ from babel.messages.pofile import read_po
 from typer._click.exceptions import UsageError
 
 from holdfast.cli.main import cli
-from holdfast.config import Config
+from holdfast.config import Config, secret_file_names
 from holdfast.pricing.rules import PriceRules
 from holdfast.pricing.terms import RefundPolicy
 from holdfast.routes import ROUTES
@@ -105,8 +105,9 @@ def check_command(words: list[str]) -> Iterator[str]:
 
 
 def check_settings(settings: dict[str, str]) -> Iterator[str]:
+    files_of_secrets = secret_file_names()
     try:
-        Config.from_env(settings)
+        Config.from_env({files_of_secrets.get(name, name): value for name, value in settings.items()})
     except SystemExit as refused:
         yield str(refused)
 

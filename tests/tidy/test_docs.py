@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.config import Config
 from holdfast.layouts import Layout
 from holdfast.layouts.import_file import parse_layout_file
 from holdfast.routes import ROUTES
 from holdfast.web.audiences import DOCUMENTS
+from tests.tidy.known_names import setting_names
 from tests.tidy.markdown_pages import anchors, links
 from tests.tidy.tree import ROOT, SRC, assert_no_violations, files, short, written
 from tools.write_docs import every_command, pages
@@ -233,7 +233,7 @@ def test_recipes_commands_and_settings_in_the_prose_exist() -> None:
         [
             *unknown_recipes(PROSE, (ROOT / "Makefile").read_text()),
             *unknown_commands(PROSE, known),
-            *unknown_settings(PROSE, Config.__dataclass_fields__),
+            *unknown_settings(PROSE, setting_names()),
         ]
     )
 

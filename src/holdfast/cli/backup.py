@@ -16,6 +16,7 @@ import typer
 from holdfast.cli import print_json
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
+from holdfast.runtime.secret_files import load_config
 
 if TYPE_CHECKING:
     from holdfast.backup import BackupContents, ExtraFile
@@ -142,9 +143,13 @@ def _extras(folder: Path, instant: datetime) -> Iterator["ExtraFile"]:
         yield ExtraFile(FOLDER + SECRET, (folder / SECRET).read_bytes())
     if (folder / BOOKS).exists():
         yield ExtraFile(FOLDER + BOOKS, copy_as_of(folder / BOOKS, instant.timestamp()))
-    given = {n: v for n, v in os.environ.items() if n.startswith("HOLDFAST_") and n not in OF_THIS_MACHINE}
+    given = {n: v for n, v in os.environ.items() if n.startswith("HOLDFAST_") and not _is_of_this_machine(n)}
     lines = "".join(f"{name}={value}\n" for name, value in sorted(given.items()))
     yield ExtraFile(SETTINGS, lines.encode())
+
+
+def _is_of_this_machine(name: str) -> bool:
+    return name.removesuffix("_FILE") in OF_THIS_MACHINE
 
 
 def _put_files_back(folder: Path, file: Path) -> None:
@@ -163,7 +168,7 @@ def _put_files_back(folder: Path, file: Path) -> None:
 
 
 def _config(data: Path | None) -> Config:
-    config = Config.from_env(os.environ)
+    config = load_config(os.environ)
     return replace(config, data_dir=str(data)) if data else config
 
 

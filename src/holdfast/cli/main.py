@@ -36,6 +36,7 @@ from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.errors import Refusal
 from holdfast.lean_import import load_structlog, skip_collecting
 from holdfast.runtime.launch import EXPECTED
+from holdfast.runtime.secret_files import load_config
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -305,7 +306,7 @@ def _refuse(line: str) -> NoReturn:
 
 
 def _config(data: Path | None) -> Config:
-    config = Config.from_env(os.environ)
+    config = load_config(os.environ)
     return replace(config, data_dir=str(data)) if data else config
 
 

@@ -1,11 +1,12 @@
 """Child processes: the command line, the environment, and how the parent learns that a child is ready."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.config import Config
+from holdfast.config import Config, secret_file_names
 
 
 def build_command(*words: str) -> tuple[str, ...]:
@@ -13,7 +14,8 @@ def build_command(*words: str) -> tuple[str, ...]:
 
 
 def build_environment(config: Config) -> dict[str, str]:
-    return {
+    """Added to our own environment. A secret from a file is not in it: the child reads the file itself."""
+    values = {
         "HOLDFAST_DATABASE_URL": config.database_url,
         "HOLDFAST_REDIS_URL": config.redis_url,
         "HOLDFAST_DATA_DIR": str(Path(config.data_dir).absolute()),
@@ -27,6 +29,8 @@ def build_environment(config: Config) -> dict[str, str]:
         "MALLOC_ARENA_MAX": "2",
         "MALLOC_TRIM_THRESHOLD_": "131072",
     }
+    in_files = {name for file, name in secret_file_names().items() if os.environ.get(file)}
+    return {name: value for name, value in values.items() if name not in in_files}
 
 
 def read_number(file: Path) -> int:

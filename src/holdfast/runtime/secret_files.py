@@ -1,0 +1,48 @@
+"""Secrets from files: HOLDFAST_<NAME>_FILE holds the path of a file with the value of HOLDFAST_<NAME>.
+
+Containers and systemd mount secrets as files. Users who may inspect a process can read its environment, which
+is part of crash reports, too; a file has an owner.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.config import Config, secret_file_names
+from holdfast.engines.errors import OperatorError
+
+SECRET_BYTES_MAX = 65_536
+
+
+def load_config(env: Mapping[str, str]) -> Config:
+    """Settings of the environment, and of the files that it names."""
+    return Config.from_env(read_secret_files(env))
+
+
+def read_secret_files(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment with the contents of these files instead of their names; an empty name is none."""
+    found = dict(env)
+    for file_name, name in secret_file_names().items():
+        path = found.pop(file_name, "")
+        if not path:
+            continue
+        if name in found:
+            raise OperatorError(f"{name} and {file_name} are both set: unset one of them")
+        found[name] = _read(file_name, path)
+    return found
+
+
+def _read(file_name: str, path: str) -> str:
+    """Without the line end that editors and `echo` add. No message has any part of the value."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(SECRET_BYTES_MAX + 1)
+        text = data.decode().rstrip("\r\n")
+    except OSError as error:
+        raise OperatorError(f"{file_name}: cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise OperatorError(f"{file_name}: {path} is not a text in UTF-8") from None
+    if len(data) > SECRET_BYTES_MAX:
+        raise OperatorError(f"{file_name}: {path} is longer than {SECRET_BYTES_MAX} bytes")
+    if not text:  # a mount that failed must not silently switch mail or webhooks off
+        raise OperatorError(f"{file_name}: {path} is empty; unset {file_name} if there is no such secret")
+    return text
