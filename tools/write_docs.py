@@ -8,6 +8,7 @@ payments/saga.py     ─► docs/flows/payment.md
 outbox/fact.py       ─► docs/facts.md
 routes of subjects   ─► docs/api.md
 claim/               ─► docs/claim_api.md
+tools/dashboards.py  ─► deploy/grafana/*.json
 holdfast capacity    ─► docs/capacity.md and its pictures (a test in tests/rules compares it)
 a migrated database  ─► migrations/schema.sql (needs an engine: a test in tests/stores compares it)
 """
@@ -33,7 +34,7 @@ from holdfast.payments import saga
 from holdfast.routes import ROUTES
 from holdfast.web import problems
 from holdfast.web.audiences import DOCUMENTS
-from tools import capacity_page
+from tools import capacity_page, dashboards
 from tools.claim_page import claim_api
 from tools.dump_schema import schema_of_new_database
 
@@ -53,6 +54,7 @@ def pages() -> dict[Path, str]:
         docs / "api.md": api(),
         docs / "claim_api.md": claim_api(),
         docs / "facts.md": facts(),
+        **dashboards.pages(),
     }
 
 
