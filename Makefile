@@ -68,7 +68,9 @@ screenshots: $(DEV)  ## retake the pictures in docs/pictures; needs Chromium
 lock:  ## write requirements/*.txt from pyproject.toml; needs uv (ARGS="--upgrade" for newer versions)
 	uv pip compile pyproject.toml --group dev --group bench --group docs --group examples --group build $(LOCK) $(ARGS) -o requirements/dev.txt
 	uv pip compile pyproject.toml --group build $(LOCK) -c requirements/dev.txt -o requirements/run.txt
+	uv pip compile pyproject.toml --group build $(EXTRAS) $(LOCK) -c requirements/dev.txt -o requirements/image.txt
 
+EXTRAS := --extra stripe --extra razorpay --extra nats --extra kafka
 LOCK := --universal --generate-hashes --no-emit-index-url --no-header -q
 
 clean:  ## remove what the recipes made: the environment, the site, caches, the demo's data

@@ -1,4 +1,4 @@
-"""Fixtures of the journeys. nginx comes from the system, not from a wheel: its tests need it installed."""
+"""Fixtures of the journeys. nginx and HAProxy come from the system, not from wheels: some tests need them."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -13,11 +13,11 @@ from tests.fakes.oidc_provider_process import OidcProvider, oidc_provider
 from tests.support.browser_session import Visitor, a_site, a_visitor
 from tests.support.organiser import Organiser, Stage, a_stage, sign_in_organiser
 
-collect_ignore = (
-    []
-    if shutil.which("nginx")
-    else ["test_nginx.py", "test_nginx_addresses.py", "test_nginx_queue.py", "test_nginx_tls.py"]
-)
+NEEDED = {
+    "nginx": ["test_nginx.py", "test_nginx_addresses.py", "test_nginx_queue.py", "test_nginx_tls.py"],
+    "haproxy": ["test_haproxy.py"],
+}
+collect_ignore = [name for program, names in NEEDED.items() if not shutil.which(program) for name in names]
 
 
 @pytest.fixture(scope="module")
