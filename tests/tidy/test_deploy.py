@@ -1,7 +1,6 @@
 """deploy/: containers. Settings, commands, ports, volumes and secrets fit together; nothing runs as root."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -17,10 +16,8 @@ from tests.tidy.deploy_files import (
     Page,
     compose,
     containers,
-    environment,
     manifests,
     our_commands,
-    output_of,
     steps,
     texts,
 )
@@ -380,15 +377,3 @@ def test_pods_run_with_no_more_rights_than_they_need() -> None:
 
 def test_manifests_fit_together() -> None:
     assert_no_violations(loose_manifests(manifests()))
-
-
-def test_kustomize_builds_all_manifests(tmp_path: Path) -> None:
-    folder = shutil.copytree(DEPLOY / "kubernetes", tmp_path / "kubernetes")
-    shutil.copy(DEPLOY / "holdfast.env.example", folder / "holdfast.env")
-    if (built := output_of("kubectl", "kustomize", folder)) is None:
-        return
-
-    settings = environment((DEPLOY / "holdfast.env.example").read_text().splitlines())
-    assert built.count("\nkind: ") == len(manifests()) + 1
-    assert re.search(r"image: holdfast:0\.1\.0\n", built)
-    assert all(f"  {name}: {value}\n" in built for name, value in settings.items())
