@@ -28,6 +28,9 @@ class Config:
     postgres_pool_max: int = setting(6, "connections per process to the ledger")
     postgres_timeout_s: int = setting(5, "time-out of a statement; its outcome is unknown then")
     postgres_idle_s: int = setting(10, "an idle transaction is ended after this: facts wait for it")
+    ledger_standbys_min: int = setting(
+        0, "synchronous standbys that must have a booking before it is acknowledged; 0: none is expected"
+    )
     redis_links_max: int = setting(8, "connections per process to Redis")
     redis_timeout_ms: int = setting(1000, "time-out of a script; its outcome is unknown then")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import asyncpg
 
 from holdfast.engines.errors import EngineDown
+from holdfast.engines.ledger_hosts import LedgerHosts, PatientConnection
 from holdfast.engines.metrics import metrics
 
 NAME = re.compile(r"^-- name: (\w+)\n((?:--.*\n)*)", re.MULTILINE)
@@ -38,7 +39,8 @@ Q = Queries("holdfast.engines")
 
 # After a failed connection attempt no caller tries for this long: a dead ledger fails at once.
 DOWN_FOR_S = 0.25
-CONNECT_TIMEOUT_S = 2.0
+CONNECT_TIMEOUT_S = 2.0  # of all hosts together
+CLIENT_GONE_AFTER = "1s"  # the server ends the statements of a client that left
 
 LOST = (
     OSError,
@@ -100,11 +102,23 @@ def require_row(row: asyncpg.Record | None) -> asyncpg.Record:
 
 class Postgres:
     def __init__(
-        self, url: str, *, pool_max: int, timeout_s: float, settings: Mapping[str, str] | None = None
+        self,
+        url: str,
+        *,
+        pool_max: int,
+        timeout_s: float,
+        settings: Mapping[str, str] | None = None,
+        has_standbys: bool = False,
+        role: str = "primary",
     ) -> None:
-        """`settings`: of the server, for these connections alone."""
-        self._url = url
-        self._settings = {"jit": "off", **(settings or {})}
+        """`settings`: of the server, for these connections alone.
+
+        `has_standbys`: commits wait for a synchronous standby and are never cancelled (PatientConnection).
+        """
+        self._hosts = LedgerHosts(url, role=role)
+        self._has_standbys = has_standbys
+        leave = {"client_connection_check_interval": CLIENT_GONE_AFTER} if has_standbys else {}
+        self._settings = {"jit": "off", **leave, **(settings or {})}
         self._pool_max = pool_max
         self._timeout_s = timeout_s
         self._pool: asyncpg.Pool | None = None
@@ -144,6 +158,9 @@ class Postgres:
             await pool.expire_connections()
             raise EngineDown("ledger", unknown=True) from error
         except LOST as error:
+            if self._has_standbys and isinstance(error, TimeoutError):
+                # Perhaps its machine is gone without a word: no other connection waits for it, too.
+                await pool.expire_connections()
             raise EngineDown("ledger", unknown=True) from error
         finally:
             metrics.observe("postgres_use_seconds", time.monotonic() - got)
@@ -199,7 +216,8 @@ class Postgres:
     async def _connect(self) -> asyncpg.Pool:
         try:
             return await asyncpg.create_pool(
-                self._url,
+                connect=self._open_connection,
+                connection_class=PatientConnection if self._has_standbys else asyncpg.Connection,
                 min_size=1,
                 max_size=self._pool_max,
                 timeout=CONNECT_TIMEOUT_S,
@@ -212,6 +230,9 @@ class Postgres:
         except (*LOST, asyncpg.PostgresError) as error:
             self._down_until = time.monotonic() + DOWN_FOR_S
             raise EngineDown("ledger") from error
+
+    async def _open_connection(self, *_dsn: object, **options: Any) -> asyncpg.Connection:
+        return await self._hosts.connect(**options)
 
     async def _set_session(self, connection: asyncpg.Connection) -> None:
         await connection.execute(Q.set_session, list(self._settings), list(self._settings.values()))

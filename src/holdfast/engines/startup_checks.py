@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
 from holdfast.engines.errors import OperatorError
+from holdfast.engines.ledger_hosts import LedgerHosts, split_hosts
 from holdfast.engines.postgres import Queries
 
 Q = Queries("holdfast.engines")
@@ -63,7 +64,13 @@ async def _shares_sessions(connection: asyncpg.Connection, database_url: str) ->
 
 async def _connect(database_url: str) -> asyncpg.Connection:
     try:
-        return await asyncpg.connect(database_url, timeout=ANSWER_WITHIN_S, command_timeout=None)
+        # A single host may be a standby here: `ledger_facts` explains that.
+        hosts = LedgerHosts(database_url, role="primary" if len(split_hosts(database_url)) > 1 else "any")
+        return await hosts.connect(timeout=ANSWER_WITHIN_S, command_timeout=None)
+    except asyncpg.TargetServerAttributeNotMatched:
+        raise OperatorError(
+            "no host in HOLDFAST_DATABASE_URL is a primary: promote a standby, or name the primary's host"
+        ) from None
     except (ValueError, asyncpg.ClientConfigurationError, asyncpg.InterfaceError) as error:
         raise OperatorError(f"HOLDFAST_DATABASE_URL cannot be parsed: {_line(error)}") from None
     except asyncpg.InvalidCatalogNameError as error:

@@ -1,0 +1,66 @@
+"""Connects to the one among several hosts that is the primary.
+
+    postgresql://holdfast@db1:5432,db2:5432/holdfast     the host that worked last, then the others in order;
+                                                         each has its share of the time-out
+
+asyncpg would try the hosts under one time-out: the first machine that is unplugged would use it up.
+"""
+
+import asyncio
+from typing import Any
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+import asyncpg
+
+# Of one host; the next one may be fit. A password that one server rejects may be right on the other.
+UNFIT = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+
+
+class LedgerHosts:
+    def __init__(self, url: str, *, role: str = "primary") -> None:
+        """`role`: as target_session_attrs, unless the URL has it."""
+        self._urls = split_hosts(url)
+        is_given = "target_session_attrs" in parse_qs(urlsplit(url).query)
+        self._role = {} if is_given else {"target_session_attrs": role}
+
+    async def connect(self, *, timeout: float, **options: Any) -> asyncpg.Connection:
+        failures: list[Exception] = []
+        for url in tuple(self._urls):
+            try:
+                found = await asyncpg.connect(url, timeout=timeout / len(self._urls), **self._role, **options)
+            except UNFIT as error:
+                failures.append(error)
+            else:
+                self._urls.sort(key=lambda one: one != url)  # stable: the others stay in order
+                return found
+        # "It is a standby" says more than "it is down" of a host beside it.
+        standbys = (one for one in failures if isinstance(one, asyncpg.TargetServerAttributeNotMatched))
+        raise next(standbys, failures[-1])
+
+
+def split_hosts(url: str) -> list[str]:
+    """One URL per host. Hosts in the query (?host=) are left to asyncpg."""
+    parts = urlsplit(url)
+    account, at, hosts = parts.netloc.rpartition("@")
+    if "," not in hosts:
+        return [url]
+    return [urlunsplit(parts._replace(netloc=account + at + host)) for host in hosts.split(",")]
+
+
+class PatientConnection(asyncpg.Connection[asyncpg.Record]):
+    """Leaves a statement whose time is up, and never cancels it.
+
+    A commit that waits for a synchronous standby and is cancelled is reported as done and becomes visible,
+    though no standby has it. A repeated request would find its booking and be answered "yes", and the booking
+    would be lost with the primary. Left alone, the commit stays invisible until a standby has it. The server
+    ends other statements itself, with `client_connection_check_interval`.
+    """
+
+    def _cancel_current_command(self, waiter: asyncio.Future[None], *_more: object) -> None:
+        # Later: the caller of this function still sets the outcome of the statement.
+        asyncio.get_running_loop().call_soon(self._leave, waiter)
+
+    def _leave(self, waiter: asyncio.Future[None]) -> None:
+        self.terminate()
+        if not waiter.done():
+            waiter.set_result(None)

@@ -1,0 +1,129 @@
+"""A ledger with a synchronous standby: nothing is acknowledged without it, and a demoted server is left."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+import pytest
+
+from holdfast.app import App, open_app
+from holdfast.bookings import Booking
+from holdfast.config import Config
+from holdfast.engines.errors import EngineDown, OperatorError
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.startup_checks import connect
+from tests.support import shows as cast
+from tests.support.own_engines import a_request, hold
+from tests.support.postgres_server import Server, a_pair, url_of
+from tests.support.second_ledger import beside
+from tests.support.show_fixture import Till, an_owner
+from tests.support.wait import until
+
+TIMEOUT_S = 1
+SERVER = "SELECT inet_server_port()"
+WAITING = "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
+@pytest.fixture(scope="module")
+async def pair() -> AsyncIterator[tuple[Server, Server]]:
+    """The last test demotes the first of them."""
+    async with a_pair() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+async def own_config(shared_config: Config, pair: tuple[Server, Server]) -> Config:
+    own = await beside(shared_config, url_of(*pair), 8)
+    return replace(own, ledger_standbys_min=1, postgres_timeout_s=TIMEOUT_S, map_fresh_ms=10)
+
+
+async def holds_once(app: App, show: int, owner: int, seat: int) -> Booking | None:
+    """With the same request id each time; None: no acknowledgement."""
+    request = await a_request(app, show, owner, seat, request_id="once-and-again")
+    try:
+        return await app.holds.hold(request)
+    except EngineDown:
+        return None
+
+
+async def test_a_repeated_hold_is_not_acknowledged_while_no_standby_has_it(
+    pair: tuple[Server, Server], own_config: Config
+) -> None:
+    """A cancelled wait would make the row visible: the second try would find it and say "yes"."""
+    primary, standby = pair
+    async with open_app(own_config) as app:
+        show, owner = await cast.a_show(app, 20), an_owner()
+        await hold(app, show, an_owner(), 1)
+
+        standby.signal(signal.SIGSTOP)
+        try:
+            tries = [await holds_once(app, show, owner, 2) for _ in range(3)]
+            is_waiting = await primary.sql(WAITING)
+            taken = await Till(app, show).taken()
+        finally:
+            standby.signal(signal.SIGCONT)
+        assert tries == [None, None, None]
+        assert (is_waiting, taken.keys()) == (True, {1})
+
+        async def is_held() -> bool:
+            return await holds_once(app, show, owner, 2) is not None
+
+        await until(is_held)
+        assert (await Till(app, show).taken()).keys() == {1, 2}
+        assert await Till(app, show).violations() == []
+
+
+async def test_statements_that_were_left_end_on_the_server(own_config: Config) -> None:
+    """They are not cancelled, so the server must notice by itself that their client is gone."""
+    postgres = Postgres(own_config.database_url, pool_max=2, timeout_s=TIMEOUT_S, has_standbys=True)
+    other = Postgres(own_config.database_url, pool_max=1, timeout_s=5)
+    sleeping = "SELECT count(*) = 0 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(40)'"
+    try:
+        with pytest.raises(EngineDown):
+            await postgres.execute("SELECT pg_sleep(40)")
+
+        assert await postgres.fetchval("SELECT 1") == 1
+        await until(lambda: other.fetchval(sleeping), within_s=10)
+    finally:
+        await asyncio.gather(postgres.close(), other.close())
+
+
+async def test_a_standby_alone_is_refused_with_the_remedy(pair: tuple[Server, Server]) -> None:
+    _, standby = pair
+    with pytest.raises(OperatorError, match="promote a standby"):
+        await connect(url_of(standby, standby))
+
+    alone = Postgres(standby.url, pool_max=1, timeout_s=5)
+    with pytest.raises(EngineDown):  # it would answer with the past
+        await alone.fetchval("SELECT 1")
+    await alone.close()
+
+
+async def test_a_demoted_primary_is_left_by_all_connections(
+    pair: tuple[Server, Server], own_config: Config
+) -> None:
+    """The old primary comes back as a standby, on its old address, first in the URL."""
+    old, new = pair
+    async with open_app(own_config) as app, AsyncExitStack() as stack:
+        show = await cast.a_show(app, 20)
+        await hold(app, show, an_owner(), 1)
+        for _ in range(3):
+            leased = await stack.enter_async_context(app.postgres.lease())
+            assert await leased.fetchval(SERVER) == old.port
+        await stack.aclose()
+
+        await old.stop()
+        await new.sql("SELECT pg_promote()")
+        await old.run(f"pg_rewind --target-pgdata={old.data} --source-server={new.url} -R")
+        await old.start()
+        await hold(app, show, an_owner(), 2)
+
+        used = set()
+        for _ in range(3):
+            leased = await stack.enter_async_context(app.postgres.lease())
+            used.add(await leased.fetchval(SERVER))
+        await stack.aclose()
+        is_standby = await old.sql("SELECT pg_is_in_recovery()")
+    assert (used, is_standby) == ({new.port}, True)
