@@ -19,6 +19,8 @@ from holdfast.backup import BEAT_PAUSE_S
 from holdfast.engines.loop import Job
 from holdfast.engines.metrics import metrics
 from holdfast.engines.retention import Retention
+from holdfast.engines.standbys import PAUSE_S as STANDBYS_PAUSE_S
+from holdfast.engines.standbys import StandbyGauge
 from holdfast.engines.turns import Turns
 from holdfast.holds.jobs import SaleJobs
 from holdfast.invoices.invoices import credit_note_consumer as invoice_consumer
@@ -83,7 +85,8 @@ def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[floa
     """The jobs of `holdfast work`, in any number of processes; with `only`, those of some subjects."""
     by_subject = jobs_by_subject(app).items()
     selected = [job for name, some in by_subject if only is None or name in only for job in some]
-    return [*selected, (1.0, metrics.flush), (BEAT_PAUSE_S, build_ledger_mark(app).beat)]
+    standbys = (STANDBYS_PAUSE_S, StandbyGauge(app.postgres).look)
+    return [*selected, (1.0, metrics.flush), (BEAT_PAUSE_S, build_ledger_mark(app).beat), standbys]
 
 
 def build_retention(app: App) -> Retention:

@@ -79,8 +79,8 @@ async def test_nothing_acknowledged_is_lost_when_the_primary_dies(
             for told in (sales.held, sales.confirmed)
         )
         print(
-            f"promoted {promoted_at - killed_at:.2f} s after the kill; first hold {first_hold:.2f} s and first "
-            f"sale {first_sale:.2f} s later; {len(sales.held)} holds and {len(sales.confirmed)} sales"
+            f"promoted {promoted_at - killed_at:.2f} s after the kill; first hold after {first_hold:.2f} s, "
+            f"first sale {first_sale:.2f} s; {len(sales.held)} holds and {len(sales.confirmed)} sales in all"
         )
         assert first_sale < SELLS_AGAIN_WITHIN_S
         assert await missing(stage, show, sales) == []

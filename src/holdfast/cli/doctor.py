@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.backup.mark import OWN_DATABASE, WHAT_TO_DO, WentBack, find_other_ledger, find_restore
@@ -12,11 +13,14 @@ from holdfast.engines.embedded.binaries import Program, find_postgres, find_valk
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import plan, steps
+from holdfast.engines.postgres import Queryable
+from holdfast.engines.standbys import find_standby_faults, load_standbys
 from holdfast.engines.startup_checks import EngineFacts, connect, holds_facts, ledger_facts
 from holdfast.runtime.check_settings import Finding, Severity, check_settings, is_trial
 
 DISK_FREE_LEAST = 500_000_000
 CLOCK_OFF_MAX_S = 0.5
+STANDBY_LAG_MAX_S = 10.0
 
 
 async def findings(config: Config) -> AsyncIterator[Finding]:
@@ -31,9 +35,8 @@ async def findings(config: Config) -> AsyncIterator[Finding]:
     yield _disk(folder.path)
     running = folder.running()
     redis_url = config.redis_url or (running.redis_url if running else "")
-    async for finding in _ledger(
-        config.database_url or (running.database_url if running else ""), redis_url, folder
-    ):
+    found = replace(config, database_url=config.database_url or (running.database_url if running else ""))
+    async for finding in _ledger(replace(found, redis_url=redis_url), folder):
         yield finding
     async for finding in _holds(redis_url):
         yield finding
@@ -76,29 +79,40 @@ def _disk(folder: Path) -> Finding:
     return Finding("disk", Severity.OK, detail)
 
 
-async def _ledger(database_url: str, redis_url: str, folder: DataFolder) -> AsyncIterator[Finding]:
-    if not database_url:
+async def _ledger(config: Config, folder: DataFolder) -> AsyncIterator[Finding]:
+    if not config.database_url:
         yield Finding("ledger", Severity.OK, "not running; `holdfast demo` starts one")
         return
     try:
-        connection = await connect(database_url)
+        connection = await connect(config.database_url)
     except OperatorError as trouble:
         yield Finding("ledger", Severity.FAIL, "not reached", str(trouble))
         return
     try:
         for finding in _engine("ledger", await ledger_facts(connection), "PostgreSQL "):
             yield finding
+        yield await _standbys(connection, config.ledger_standbys_min)
         try:
             pending = await plan(connection)
         except OperatorError as trouble:
             yield Finding("migrations", Severity.FAIL, "do not fit", str(trouble))
         else:
             yield _migrations(len(pending))
-        yield _history(await find_restore(connection, redis_url, folder.path))
-        if other := await find_other_ledger(connection, redis_url):
+        yield _history(await find_restore(connection, config.redis_url, folder.path))
+        if other := await find_other_ledger(connection, config.redis_url):
             yield Finding("seat maps", Severity.FAIL, f"this Redis has those of ledger {other}", OWN_DATABASE)
     finally:
         await connection.close()
+
+
+async def _standbys(connection: Queryable, expected: int) -> Finding:
+    found = await load_standbys(connection)
+    if faults := find_standby_faults(found, expected):
+        return Finding("standbys", Severity.FAIL if expected else Severity.WARN, str(found), faults[0])
+    if found.lag_s > STANDBY_LAG_MAX_S:
+        fix = "a promotion would take that long: look at its disk, its network and long queries on it"
+        return Finding("standbys", Severity.WARN, str(found), fix)
+    return Finding("standbys", Severity.OK, str(found) if expected or found.streaming else "none expected")
 
 
 def _migrations(pending: int) -> Finding:

@@ -7,10 +7,13 @@ asyncpg would try the hosts under one time-out: the first machine that is unplug
 """
 
 import asyncio
+import re
 from typing import Any
-from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import asyncpg
+
+# Not urllib.parse: it refuses hosts in brackets beside others.
+PARTS = re.compile(r"(?P<begin>\w+://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*)(?P<rest>.*)")
 
 # Of one host; the next one may be fit. A password that one server rejects may be right on the other.
 UNFIT = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
@@ -20,7 +23,7 @@ class LedgerHosts:
     def __init__(self, url: str, *, role: str = "primary") -> None:
         """`role`: as target_session_attrs, unless the URL has it."""
         self._urls = split_hosts(url)
-        is_given = "target_session_attrs" in parse_qs(urlsplit(url).query)
+        is_given = "target_session_attrs=" in url.partition("?")[2]
         self._role = {} if is_given else {"target_session_attrs": role}
 
     async def connect(self, *, timeout: float, **options: Any) -> asyncpg.Connection:
@@ -40,11 +43,10 @@ class LedgerHosts:
 
 def split_hosts(url: str) -> list[str]:
     """One URL per host. Hosts in the query (?host=) are left to asyncpg."""
-    parts = urlsplit(url)
-    account, at, hosts = parts.netloc.rpartition("@")
-    if "," not in hosts:
+    found = PARTS.fullmatch(url)
+    if found is None or "," not in found["hosts"]:
         return [url]
-    return [urlunsplit(parts._replace(netloc=account + at + host)) for host in hosts.split(",")]
+    return [f"{found['begin']}{host}{found['rest']}" for host in found["hosts"].split(",")]
 
 
 class PatientConnection(asyncpg.Connection[asyncpg.Record]):

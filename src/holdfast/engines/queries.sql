@@ -67,6 +67,21 @@ SELECT current_setting('server_version')     AS version,
        current_setting('server_encoding')    AS server_encoding,
        pg_is_in_recovery()                   AS is_standby;
 
+-- name: standbys
+-- One row, also without standbys. An account without pg_monitor sees them without their state. Lag: as the
+-- standby measured it last, or since its last word if it has not replayed everything.
+SELECT current_setting('synchronous_standby_names') AS names,
+       current_setting('synchronous_commit')        AS synchronous_commit,
+       count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))::int AS synchronous,
+       count(*) FILTER (WHERE state = 'streaming')::int AS streaming,
+       count(*) FILTER (WHERE state IS NULL)::int       AS hidden,
+       coalesce(max(extract(epoch FROM greatest(replay_lag, unheard.since))), 0)::float8 AS lag_s
+  FROM pg_stat_replication
+  LEFT JOIN LATERAL (SELECT clock_timestamp() - reply_time AS since
+                      WHERE CASE WHEN pg_is_in_recovery() THEN false
+                                 ELSE replay_lsn < pg_current_wal_lsn() END) AS unheard
+    ON true;
+
 -- name: ledger_clock
 SELECT extract(epoch FROM clock_timestamp())::float8;
 
