@@ -31,6 +31,7 @@ from holdfast.engines.loop import Job, running
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
+from holdfast.engines.replica import LOOK_PAUSE_S, Reader, ReplicaReader, build_replica
 from holdfast.holds import HoldScripts, HoldService
 from holdfast.house import House
 from holdfast.house.store import REFRESH_PAUSE_S
@@ -135,6 +136,7 @@ class App:
     personal_data: PersonalData
     erasure: Erasure
     pages: Cache[CacheablePage, RenderedPage]
+    replica: ReplicaReader | None
 
     @property
     def invitations(self) -> Invitations:
@@ -199,13 +201,21 @@ async def open_app(config: Config) -> AsyncIterator[App]:
         app.tickets.close()
         await app.accounts.close()
         await redis.close()
+        if app.replica is not None:
+            await app.replica.close()
         await postgres.close()
 
 
 def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     """Builds every store and service on its engines. No engine is contacted yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
-    catalogue = Catalogue(postgres, layout_bytes_max=config.layout_cache_mb * 1_000_000)
+    sizes = {"pool_max": config.postgres_pool_max, "timeout_s": config.postgres_timeout_s}
+    replica = build_replica(postgres, config.replica_url, config.replica_lag_max_s, **sizes)
+    # What may be some seconds old: lists here, reports and searches below. All else is read from the ledger.
+    lists: Reader = replica or postgres
+    catalogue = Catalogue(postgres, layout_bytes_max=config.layout_cache_mb * 1_000_000, lists=lists)
+    if replica is not None:
+        catalogue.on_change = replica.lag.note_write
     limits = HoldLimits.from_config(config)
     claims, bookings = Claims(redis), Bookings(postgres, limits, **batches)
     hold_scripts = HoldScripts(redis, limits, claim_grace_ms=config.claim_grace_ms)
@@ -242,7 +252,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         refund_store=refund_store,
         refunds=refunds,
         outbox=Outbox(postgres, config),
-        search=SearchStore(config),
+        search=SearchStore(config, replica.lag if replica else None),
         search_index=SearchIndex(postgres, SearchSource(postgres), seatmap),
         tickets=tickets,
         transfers=transfers,
@@ -254,12 +264,13 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         blocks=BlockStore(postgres, holds),
         notifications=notifications,
         webhooks_out=OutgoingWebhooks(postgres, catalogue, config),
-        reports=ReportStore(postgres, catalogue),
+        reports=ReportStore(postgres, catalogue, lists),
         replays=Replays(postgres, catalogue, QueueReader(postgres).load),
         demand=DemandWriter(postgres, holds.wanted),
         audit_log=AuditLog(postgres),
         attendees=AttendeeStore(postgres, catalogue),
         pages=build_page_cache(),
+        replica=replica,
         **persons._asdict(),
     )
 
@@ -353,6 +364,7 @@ def web_jobs(app: App) -> list[tuple[float, Job]]:
         (FLUSH_PAUSE_S, app.demand.flush),
         (1.0, metrics.flush),
         (BEAT_PAUSE_S, build_ledger_mark(app).beat),
+        *([(LOOK_PAUSE_S, app.replica.look)] if app.replica else []),
     ]
 
 

@@ -31,6 +31,8 @@ class Config:
     ledger_standbys_min: int = setting(
         0, "synchronous standbys that must have a booking before it is acknowledged; 0: none is expected"
     )
+    replica_url: str = secret("a replica of the ledger for lists, searches and reports; empty: the ledger")
+    replica_lag_max_s: int = setting(5, "a replica that is further behind is not read; the ledger is")
     redis_links_max: int = setting(8, "connections per process to Redis")
     redis_timeout_ms: int = setting(1000, "time-out of a script; its outcome is unknown then")
 

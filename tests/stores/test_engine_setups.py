@@ -4,10 +4,13 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from holdfast.app import open_app
+from holdfast.bookings import BookingState
 from holdfast.config import Config
 from holdfast.engines.embedded.binaries import find_valkey
 from holdfast.engines.errors import EngineDown, OperatorError
@@ -15,6 +18,8 @@ from holdfast.engines.migrate import plan
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.startup_checks import connect, holds_facts
 from tests.fakes.pgbouncer import pgbouncer
+from tests.support import shows as cast
+from tests.support.paid_bookings import bought, violations
 from tests.support.wait import is_listening, until
 
 
@@ -74,6 +79,13 @@ class TestPgBouncer:
                 assert tuple(await postgres.fetchrow(settings) or ()) == ("off", "7MB")
             finally:
                 await postgres.close()
+
+    async def test_a_seat_is_held_and_paid_for_through_it(self, config: Config) -> None:
+        async with pgbouncer(config.database_url, mode="session") as url:
+            async with open_app(replace(config, database_url=url)) as app:
+                booking = await bought(app, await cast.a_show(app), 3)
+                found = await violations(app, booking.show_id)
+        assert (booking.state, found) == (BookingState.CONFIRMED, [])
 
     async def test_a_refused_startup_parameter_is_explained(self, config: Config) -> None:
         async with pgbouncer(config.database_url, mode="session") as url:

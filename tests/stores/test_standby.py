@@ -5,16 +5,21 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from holdfast.app import App, open_app
 from holdfast.bookings import Booking
+from holdfast.catalogue.responses import EventsQuery
+from holdfast.cli.doctor import findings
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, require_row
 from holdfast.engines.startup_checks import connect
+from holdfast.runtime.check_settings import Finding, Severity
 from tests.support import shows as cast
+from tests.support.documented_commands import documented_commands
 from tests.support.own_engines import a_request, hold
 from tests.support.postgres_server import Server, a_pair, url_of
 from tests.support.second_ledger import beside
@@ -48,6 +53,10 @@ async def holds_once(app: App, show: int, owner: int, seat: int) -> Booking | No
         return None
 
 
+async def is_held(app: App, show: int, owner: int, seat: int) -> bool:
+    return await holds_once(app, show, owner, seat) is not None
+
+
 async def test_a_repeated_hold_is_not_acknowledged_while_no_standby_has_it(
     pair: tuple[Server, Server], own_config: Config
 ) -> None:
@@ -67,10 +76,7 @@ async def test_a_repeated_hold_is_not_acknowledged_while_no_standby_has_it(
         assert tries == [None, None, None]
         assert (is_waiting, taken.keys()) == (True, {1})
 
-        async def is_held() -> bool:
-            return await holds_once(app, show, owner, 2) is not None
-
-        await until(is_held)
+        await until(partial(is_held, app, show, owner, 2))
         assert (await Till(app, show).taken()).keys() == {1, 2}
         assert await Till(app, show).violations() == []
 
@@ -88,6 +94,103 @@ async def test_statements_that_were_left_end_on_the_server(own_config: Config) -
         await until(lambda: other.fetchval(sleeping), within_s=10)
     finally:
         await asyncio.gather(postgres.close(), other.close())
+
+
+async def test_the_sale_continues_without_a_standby_when_the_operator_says_so(
+    pair: tuple[Server, Server], own_config: Config
+) -> None:
+    primary, standby = pair
+    async with open_app(own_config) as app:
+        show, owner = await cast.a_show(app, 20), an_owner()
+        await hold(app, show, an_owner(), 1)
+        await standby.stop()
+        (sell_on,) = documented_commands("operating/standby.md", "When the standby dies")
+        try:
+            missing = await standby_finding(own_config)
+            waited = await holds_once(app, show, owner, 2)
+            await primary.run(sell_on, PRIMARY=primary.url)
+            await until(partial(is_held, app, show, owner, 2))
+        finally:
+            await standby.start()
+            await primary.wait_for_standby()
+    assert waited is None
+    assert (missing.health, "0 of 1" in missing.fix) == (Severity.FAIL, True), missing
+
+
+async def standby_finding(config: Config) -> Finding:
+    (found,) = [one async for one in findings(config) if one.what == "standbys"]
+    return found
+
+
+async def test_the_doctor_compares_the_standbys_with_what_is_expected(own_config: Config) -> None:
+    found = [await standby_finding(replace(own_config, ledger_standbys_min=least)) for least in (0, 1, 2)]
+
+    assert [one.health for one in found] == [Severity.WARN, Severity.OK, Severity.FAIL], found
+    assert "HOLDFAST_LEDGER_STANDBYS_MIN=1" in found[0].fix
+    assert "wait for 1 of 2" in found[2].fix
+
+
+class TestReplica:
+    async def test_lists_come_from_it_except_for_those_who_just_changed_them(
+        self, pair: tuple[Server, Server], own_config: Config
+    ) -> None:
+        _, standby = pair
+        config = replace(own_config, replica_url=standby.url, replica_lag_max_s=60)
+        async with open_app(config) as app:
+            await until(partial(is_read_from, app, standby))
+            await standby.sql("SELECT pg_wal_replay_pause()")
+            try:
+                show = await cast.a_show(app, 20)
+                event = await app.postgres.fetchval("SELECT event_id FROM show WHERE id = $1", show)
+                before = await app.catalogue.events_playing(EventsQuery())
+                app.catalogue.clear_cached_responses()  # as an organiser's change does
+                after = await app.catalogue.events_playing(EventsQuery())
+            finally:
+                await standby.sql("SELECT pg_wal_replay_resume()")
+        assert event not in before
+        assert event in after
+
+    async def test_it_is_not_read_while_it_lags(
+        self, pair: tuple[Server, Server], own_config: Config
+    ) -> None:
+        primary, standby = pair
+        async with open_app(replace(own_config, replica_url=standby.url, replica_lag_max_s=1)) as app:
+            assert await port_of(app) == primary.port  # nothing is known of it yet
+            await until(partial(is_read_from, app, standby))
+            await standby.sql("SELECT pg_wal_replay_pause()")
+            try:
+                await cast.a_show(app, 20)
+                await until(partial(is_read_from, app, primary), within_s=10)
+            finally:
+                await standby.sql("SELECT pg_wal_replay_resume()")
+            await until(partial(is_read_from, app, standby), within_s=10)
+
+    async def test_the_ledger_answers_while_it_is_down(
+        self, pair: tuple[Server, Server], own_config: Config
+    ) -> None:
+        primary, standby = pair
+        async with open_app(replace(own_config, replica_url=standby.url, replica_lag_max_s=60)) as app:
+            await until(partial(is_read_from, app, standby))
+            await standby.stop()
+            try:
+                ports = {await port_of(app) for _ in range(5)}
+                found = await app.catalogue.events_playing(EventsQuery())
+            finally:
+                await standby.start()
+                await primary.wait_for_standby()
+        assert (ports, bool(found)) == ({primary.port}, True)
+
+
+async def port_of(app: App) -> int:
+    """Of the server that answers lists."""
+    assert app.replica is not None
+    return int(require_row(await app.replica.fetchrow(SERVER))[0])
+
+
+async def is_read_from(app: App, server: Server) -> bool:
+    assert app.replica is not None
+    await app.replica.look()
+    return await port_of(app) == server.port
 
 
 async def test_a_standby_alone_is_refused_with_the_remedy(pair: tuple[Server, Server]) -> None:
@@ -115,9 +218,8 @@ async def test_a_demoted_primary_is_left_by_all_connections(
         await stack.aclose()
 
         await old.stop()
-        await new.sql("SELECT pg_promote()")
-        await old.run(f"pg_rewind --target-pgdata={old.data} --source-server={new.url} -R")
-        await old.start()
+        await new.promote()
+        await old.follow(new)
         await hold(app, show, an_owner(), 2)
 
         used = set()

@@ -67,7 +67,7 @@ async def test_nothing_acknowledged_is_lost_when_the_primary_dies(
 
         killed_at = time.monotonic()
         await primary.kill()
-        await standby.sql("SELECT pg_promote()")
+        await standby.promote()
         promoted_at = time.monotonic()
         await sales.reach(len(sales.confirmed) + bought)
         for task in buying:

@@ -16,6 +16,7 @@ from holdfast.engines.embedded.binaries import Program, find_postgres
 from holdfast.engines.embedded.privilege import User, child_setup, unprivileged
 from holdfast.engines.migrate import migrate
 from tests.support.cli_process import free_port
+from tests.support.documented_commands import documented_commands
 from tests.support.engine_folder import engine_folder
 from tests.support.wait import until
 
@@ -30,6 +31,7 @@ SETTINGS = {
     "wal_retrieve_retry_interval": "100ms",
 }
 COMMAND_WITHIN_S = 60
+STANDBY_PAGE = "operating/standby.md"  # whose commands are run here
 
 
 @dataclass
@@ -121,21 +123,30 @@ class Server:
         """Another one, in a folder that is still empty."""
         return an_empty_server(self.data.parent, name)
 
-    async def add_standby(self, name: str, **settings: str) -> "Server":
+    async def add_standby(self, name: str) -> "Server":
+        """It receives the log; commits do not wait for it yet."""
         standby = self.beside(name)
-        await self.run(f"pg_basebackup --pgdata={standby.data} --dbname={self.url} -R --checkpoint=fast")
-        await standby.start(**settings)
+        copy, _ = documented_commands(STANDBY_PAGE, "Create the standby")
+        await standby.run(copy, PGDATA=str(standby.data), PRIMARY=self.url)
+        await standby.start()
         return standby
 
-    async def wait_for_standby(self, standby: "Server") -> None:
-        """From now on, commits wait for this standby."""
-        await self.sql(
-            f"ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 ({standby.name})'",
-            "SELECT pg_reload_conf()",
-        )
-        await until(
-            lambda: self.sql("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
-        )
+    async def wait_for_standby(self) -> None:
+        """From now on, commits wait for a standby."""
+        _, wait = documented_commands(STANDBY_PAGE, "Create the standby")
+        await self.run(wait, PRIMARY=self.url)
+        is_sync = "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'"
+        await until(lambda: self.sql(is_sync))
+
+    async def promote(self) -> None:
+        (promote,) = documented_commands(STANDBY_PAGE, "When the primary dies")
+        await self.run(promote, STANDBY=self.url)
+
+    async def follow(self, primary: "Server") -> None:
+        """Back as a standby of the server that took over."""
+        (rewind,) = documented_commands(STANDBY_PAGE, "Bring the old primary back")
+        await self.run(rewind, PGDATA=str(self.data), PRIMARY=primary.url)
+        await self.start()
 
     def _as_user(self, **env: str) -> dict[str, Any]:
         return {
@@ -193,7 +204,7 @@ async def a_pair() -> AsyncIterator[tuple[Server, Server]]:
         (primary,) = started
         standby = await primary.add_standby("db2")
         started.append(standby)
-        await primary.wait_for_standby(standby)
+        await primary.wait_for_standby()
         yield primary, standby
 
 

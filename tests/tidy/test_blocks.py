@@ -15,6 +15,8 @@ EXECUTED = {
     "docs/tutorial.md": "tests/journeys/test_readme.py",
     "docs/first_house.md": "tests/journeys/test_first_house.py",
     "docs/waiting_room.md#check-the-draw": "tests/rules/test_queue_draw.py",
+    "docs/operating/backup.md#point-in-time-recovery": "tests/stores/test_point_in_time.py",
+    "docs/operating/standby.md": "tests/support/postgres_server.py",
     "docs/layouts.md": "tests/tidy/test_docs.py",
     "sql": "tests/stores/test_documented_queries.py",
     "js": "tests/browser/test_seats_live.py",

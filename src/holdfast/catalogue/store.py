@@ -22,6 +22,7 @@ from holdfast.catalogue.responses import EventsQuery
 from holdfast.engines.aside import run_aside
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres, Queries, Queryable
+from holdfast.engines.replica import Reader
 from holdfast.layouts import Layout, LayoutBody, NoSuchLayout, encode_canonical
 from holdfast.pricing import DEFAULT_TERMS, NextPrice, RefundPolicy, Terms
 from holdfast.web.response_cache import ResponseCache, fresh_or_stale
@@ -41,9 +42,17 @@ CHOSEN_MAX = 12  # featured or trending events
 
 class Catalogue:
     def __init__(
-        self, postgres: Postgres, *, layout_bytes_max: int = LAYOUT_BYTES_MAX, fresh_s: float = FRESH_S
+        self,
+        postgres: Postgres,
+        *,
+        layout_bytes_max: int = LAYOUT_BYTES_MAX,
+        fresh_s: float = FRESH_S,
+        lists: Reader | None = None,
     ) -> None:
+        """`lists`: where lists for visitors are read, which may be some seconds old."""
         self._postgres = postgres
+        self._lists = lists or postgres
+        self.on_change: Callable[[], None] = lambda: None
         self._layouts: Cache[str, Layout] = Cache(
             self._load_layout,
             fresh_s=float("inf"),
@@ -120,17 +129,18 @@ class Catalogue:
     def clear_cached_responses(self) -> None:
         """Drop cached pages after a change: this process shows it at once, others within seconds."""
         self.pages.clear()
+        self.on_change()
 
     async def cities(self) -> list[City]:
         return [City(**row) for row in await self._postgres.fetch(Q.cities)]
 
     async def cities_playing(self) -> set[str]:
         """Slugs of the cities with a show to come."""
-        return {row["slug"] for row in await self._postgres.fetch(Q.cities_playing)}
+        return {row["slug"] for row in await self._lists.fetch(Q.cities_playing)}
 
     async def events_playing(self, query: EventsQuery) -> list[int]:
         """Ids of all matching events, in the order of their first show."""
-        rows = await self._postgres.fetch(Q.events_playing, query.city, query.date, query.kind)
+        rows = await self._lists.fetch(Q.events_playing, query.city, query.date, query.kind)
         return [row["event_id"] for row in rows]
 
     async def shows_playing(
@@ -142,14 +152,14 @@ class Catalogue:
         each_max: int = SHOWS_LISTED_MAX,
     ) -> list[Any]:
         """The shows of these events as rows of show_detail, the soonest first."""
-        return await self._postgres.fetch(Q.shows_playing, city, day, list(event_ids), each_max)
+        return await self._lists.fetch(Q.shows_playing, city, day, list(event_ids), each_max)
 
     async def featured_events(self) -> list[int]:
-        return [row["id"] for row in await self._postgres.fetch(Q.featured_events, CHOSEN_MAX)]
+        return [row["id"] for row in await self._lists.fetch(Q.featured_events, CHOSEN_MAX)]
 
     async def shows_selling(self, city: str | None = None) -> list[tuple[int, int]]:
         """(show id, event id) of the shows on sale, the soonest first."""
-        rows = await self._postgres.fetch(Q.shows_selling, SELLING_MAX, city)
+        rows = await self._lists.fetch(Q.shows_selling, SELLING_MAX, city)
         return [(row["id"], row["event_id"]) for row in rows]
 
     async def events(self, event_ids: Sequence[int]) -> dict[int, Event]:

@@ -49,7 +49,7 @@ def split_hosts(url: str) -> list[str]:
     return [f"{found['begin']}{host}{found['rest']}" for host in found["hosts"].split(",")]
 
 
-class PatientConnection(asyncpg.Connection[asyncpg.Record]):
+class PatientConnection(asyncpg.Connection):
     """Leaves a statement whose time is up, and never cancels it.
 
     A commit that waits for a synchronous standby and is cancelled is reported as done and becomes visible,

@@ -77,6 +77,7 @@ HELP = {
     "ledger_went_back": "1: PostgreSQL was put back to an earlier instant; run `holdfast after-restore`",
     "ledger_standbys": "synchronous standbys that have every commit before it is acknowledged",
     "ledger_standby_lag_seconds": "how far the standby that is furthest behind is behind the ledger",
+    "replica_used": "web processes that read lists, searches and reports from the replica",
     "retention_deleted_total": "old rows deleted or made anonymous, by rule",
     "retention_gave_way_total": "batches of old rows put off because the sale had a lock",
     "oversold_seats": "seats with two live owners; anything but 0 is a broken ledger",

@@ -82,6 +82,14 @@ SELECT current_setting('synchronous_standby_names') AS names,
                                  ELSE replay_lsn < pg_current_wal_lsn() END) AS unheard
     ON true;
 
+-- name: ledger_position
+-- How long the ledger's log is.
+SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint;
+
+-- name: replica_position
+-- How much of it a replica has replayed; 0 on a server that never was one.
+SELECT (coalesce(pg_last_wal_replay_lsn(), '0/0') - '0/0'::pg_lsn)::bigint;
+
 -- name: ledger_clock
 SELECT extract(epoch FROM clock_timestamp())::float8;
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from holdfast.bookings import reference
 from holdfast.catalogue import Catalogue, NoSuchEvent
 from holdfast.engines.postgres import Postgres, Queries, Row, Transaction, require_row
+from holdfast.engines.replica import Reader
 from holdfast.outbox import KINDS, Consumer, Fact
 from holdfast.reports.figures import (
     MINUTES_MAX,
@@ -41,8 +42,10 @@ SoldSeatRow = Row  # show_id, number, seat, revision, currency, price_minor, sol
 
 
 class ReportStore:
-    def __init__(self, postgres: Postgres, catalogue: Catalogue) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, reader: Reader) -> None:
+        """`reader`: where figures are read, which may be some seconds old. Who may see them is not."""
         self._postgres = postgres
+        self._reader = reader
         self._catalogue = catalogue
 
     # ── updated by facts ─────────────────────────────────────────────────────────────────
@@ -100,8 +103,8 @@ class ReportStore:
 
     async def of_show(self, show_id: int, since: datetime | None) -> ShowFigures:
         """The caller has checked that the show belongs to the organiser."""
-        rows = await self._postgres.fetch(Q.minutes, show_id, since, MINUTES_MAX + 1)
-        gates = await self._postgres.fetch(Q.gate_minutes, show_id, GATE_MINUTES_MAX)
+        rows = await self._reader.fetch(Q.minutes, show_id, since, MINUTES_MAX + 1)
+        gates = await self._reader.fetch(Q.gate_minutes, show_id, GATE_MINUTES_MAX)
         return ShowFigures(
             show_id=show_id,
             figures=await self._sums([show_id]),
@@ -134,7 +137,7 @@ class ReportStore:
         """One row per seat that was ever sold, page by page, so that only one page is in memory."""
         yield to_csv([SHEET_COLUMNS])
         after = (0, 0, -1)
-        while rows := await self._postgres.fetch(Q.seats_after, list(show_ids), *after, PAGE):
+        while rows := await self._reader.fetch(Q.seats_after, list(show_ids), *after, PAGE):
             yield to_csv([await self._row(row) for row in rows])
             after = (rows[-1]["show_id"], rows[-1]["number"], rows[-1]["seat"])
 
@@ -147,13 +150,13 @@ class ReportStore:
         return [cells[name] for name in SHEET_COLUMNS]
 
     async def _sums(self, show_ids: Sequence[int]) -> SaleFigures:
-        seats = require_row(await self._postgres.fetchrow(Q.seat_counts, show_ids))
-        revenue = await self._postgres.fetch(Q.revenue, show_ids)
-        refunds = await self._postgres.fetch(Q.refunds, show_ids)
+        seats = require_row(await self._reader.fetchrow(Q.seat_counts, show_ids))
+        revenue = await self._reader.fetch(Q.revenue, show_ids)
+        refunds = await self._reader.fetch(Q.refunds, show_ids)
         return SaleFigures(
             seats_sold=seats["sold"],
             seats_returned=seats["returned"],
-            funnel=Funnel(**require_row(await self._postgres.fetchrow(Q.funnel, show_ids))),
+            funnel=Funnel(**require_row(await self._reader.fetchrow(Q.funnel, show_ids))),
             revenue=[Revenue(**row) for row in revenue],
             refunds=[RefundSum(**row) for row in refunds],
         )

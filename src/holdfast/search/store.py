@@ -7,6 +7,7 @@ with filters   ──► events in order ──► their shows ──► counts 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -15,7 +16,9 @@ import msgspec
 from holdfast.catalogue import Kind
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres, Queries
+from holdfast.engines.replica import Reader, ReplicaLag, ReplicaReader
 from holdfast.search.correction import QueryCorrector
 from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
 from holdfast.search.query import (
@@ -68,19 +71,26 @@ class HitShow:
 
 
 class SearchStore:
-    def __init__(self, config: Config) -> None:
-        self._reader = Postgres(
-            config.database_url,
+    def __init__(self, config: Config, lag: ReplicaLag | None = None) -> None:
+        """`lag`: of the replica, if there is one to search on."""
+        settings = {
+            "statement_timeout": str(config.search_timeout_ms),
+            "plan_cache_mode": "force_custom_plan",  # the best plan depends on the parameters
+            "random_page_cost": "1.1",  # the tables fit into memory
+            "max_parallel_workers_per_gather": "0",  # the parts of a query must be read in order
+            "work_mem": "64MB",  # counting facets reads all matches several times
+        }
+        connect = partial(
+            Postgres,
             pool_max=config.search_pool_max,
             timeout_s=config.postgres_timeout_s,
-            settings={
-                "statement_timeout": str(config.search_timeout_ms),
-                "plan_cache_mode": "force_custom_plan",  # the best plan depends on the parameters
-                "random_page_cost": "1.1",  # the tables fit into memory
-                "max_parallel_workers_per_gather": "0",  # the parts of a query must be read in order
-                "work_mem": "64MB",  # counting facets reads all matches several times
-            },
+            settings=settings,
         )
+        self._postgres = connect(config.database_url)
+        self._replica = (
+            ReplicaReader(self._postgres, connect(config.replica_url, role="any"), lag) if lag else None
+        )
+        self._reader: Reader = self._replica or self._postgres
         self._tallies = Cache(
             self._count, fresh_s=TALLY_FRESH_S, stale_max_s=TALLY_STALE_S, size_max=TALLIES_CACHED_MAX
         )
@@ -89,7 +99,9 @@ class SearchStore:
         self._counting = asyncio.Semaphore(COUNTS_AT_ONCE_MAX)
 
     async def close(self) -> None:
-        await self._reader.close()
+        await self._postgres.close()
+        if self._replica is not None:
+            await self._replica.close()
 
     # ── interpreting the query ──────────────────────────────────────────────────────────
 
@@ -240,7 +252,7 @@ class SearchStore:
 
     async def count_all(self) -> int:
         """A job: count the most frequent and slowest facets. Always returns 0: there is no backlog."""
-        async with self._reader.transaction() as tx:
+        async with self._postgres.transaction() as tx:
             await tx.execute(Q.take_time)
             if not await tx.fetchval(Q.try_lock_tallies):
                 return 0
@@ -272,11 +284,12 @@ class SearchStore:
         return await self._fetch(Q.venues_suggested, match_all(words), limit)
 
     async def _fetch(self, sql: str, *args: object) -> list[Any]:
-        async with self._reader.lease() as connection:
-            try:
-                return list(await connection.fetch(sql, *args))
-            except asyncpg.QueryCanceledError:
+        try:
+            return await self._reader.fetch(sql, *args)
+        except EngineDown as down:
+            if isinstance(down.__cause__, asyncpg.QueryCanceledError):
                 raise SearchTooSlow from None
+            raise
 
 
 def _is_common(search: Search, parsed: ParsedQuery) -> bool:
