@@ -57,10 +57,10 @@ async def is_held(app: App, show: int, owner: int, seat: int) -> bool:
     return await holds_once(app, show, owner, seat) is not None
 
 
-async def test_a_repeated_hold_is_not_acknowledged_while_no_standby_has_it(
+async def test_a_hold_is_not_acknowledged_or_visible_while_no_standby_has_it(
     pair: tuple[Server, Server], own_config: Config
 ) -> None:
-    """A cancelled wait would make the row visible: the second try would find it and say "yes"."""
+    """A cancelled wait would show the booking, and mail its ticket, though only the primary has it."""
     primary, standby = pair
     async with open_app(own_config) as app:
         show, owner = await cast.a_show(app, 20), an_owner()

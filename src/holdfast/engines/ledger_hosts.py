@@ -53,9 +53,9 @@ class PatientConnection(asyncpg.Connection):
     """Leaves a statement whose time is up, and never cancels it.
 
     A commit that waits for a synchronous standby and is cancelled is reported as done and becomes visible,
-    though no standby has it. A repeated request would find its booking and be answered "yes", and the booking
-    would be lost with the primary. Left alone, the commit stays invisible until a standby has it. The server
-    ends other statements itself, with `client_connection_check_interval`.
+    though no standby has it. Its booking would be shown, its ticket mailed, and both would be lost with the
+    primary. Left alone, the commit stays invisible until a standby has it. The server ends other statements
+    of a client that left by itself, with `client_connection_check_interval`.
     """
 
     def _cancel_current_command(self, waiter: asyncio.Future[None], *_more: object) -> None:

@@ -73,8 +73,8 @@ def _find_unexpected(found: StandbyFacts) -> tuple[str, ...]:
     if not found.waits_for:
         return ()
     return (
-        "commits wait for a standby, and a wait that takes too long is cancelled, after which a booking that "
-        f"no standby has can be acknowledged: set HOLDFAST_LEDGER_STANDBYS_MIN={found.waits_for}",
+        "commits wait for a standby, and a wait that takes too long is cancelled, which shows bookings that "
+        f"no standby has: set HOLDFAST_LEDGER_STANDBYS_MIN={found.waits_for}",
     )
 
 
