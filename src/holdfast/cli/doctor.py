@@ -14,7 +14,7 @@ from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import plan, steps
 from holdfast.engines.postgres import Queryable
-from holdfast.engines.standbys import find_standby_faults, load_standbys
+from holdfast.engines.standbys import find_standby_fault, load_standbys
 from holdfast.engines.startup_checks import EngineFacts, connect, holds_facts, ledger_facts
 from holdfast.runtime.check_settings import Finding, Severity, check_settings, is_trial
 
@@ -107,8 +107,8 @@ async def _ledger(config: Config, folder: DataFolder) -> AsyncIterator[Finding]:
 
 async def _standbys(connection: Queryable, expected: int) -> Finding:
     found = await load_standbys(connection)
-    if faults := find_standby_faults(found, expected):
-        return Finding("standbys", Severity.FAIL if expected else Severity.WARN, str(found), faults[0])
+    if fault := find_standby_fault(found, expected):
+        return Finding("standbys", Severity.FAIL if expected else Severity.WARN, str(found), fault)
     if found.lag_s > STANDBY_LAG_MAX_S:
         fix = "a promotion would take that long: look at its disk, its network and long queries on it"
         return Finding("standbys", Severity.WARN, str(found), fix)

@@ -39,43 +39,31 @@ async def load_standbys(connection: Queryable) -> StandbyFacts:
     return StandbyFacts(**require_row(await connection.fetchrow(Q.standbys)))
 
 
-def find_standby_faults(found: StandbyFacts, expected: int) -> tuple[str, ...]:
-    """Each says what is wrong and what to do next. `expected`: HOLDFAST_LEDGER_STANDBYS_MIN."""
-    if not expected:
-        return _find_unexpected(found)
-    faults = []
-    if not found.names.strip():
-        faults.append(
-            f"commits wait for no standby, and a dead primary would lose bookings: on the primary, "
-            f"{SET_NAMES.format(expected=expected)}"
+def find_standby_fault(found: StandbyFacts, expected: int) -> str:
+    """What is wrong and what to do next, or nothing. `expected`: HOLDFAST_LEDGER_STANDBYS_MIN."""
+    wait = f"on the primary, {SET_NAMES.format(expected=expected)}"
+    if not expected and found.waits_for:
+        return (
+            "commits wait for a standby, and a wait that takes too long is cancelled, which shows bookings "
+            f"that no standby has: set HOLDFAST_LEDGER_STANDBYS_MIN={found.waits_for}"
         )
-    elif found.synchronous_commit in ("off", "local"):
-        faults.append(
+    if expected and not found.names.strip():
+        return f"commits wait for no standby, and bookings would be lost with the primary: {wait}"
+    if expected and found.synchronous_commit in ("off", "local"):
+        return (
             f"PostgreSQL has synchronous_commit = {found.synchronous_commit} and acknowledges bookings that "
             "no standby has: set it to on"
         )
-    elif found.waits_for < expected:
-        faults.append(
-            f"commits wait for {found.waits_for} of {expected} standbys: on the primary, "
-            f"{SET_NAMES.format(expected=expected)}"
-        )
-    if found.hidden:
-        faults.append("our account may not see the standbys: GRANT pg_monitor to it")
-    elif found.synchronous < expected:
-        faults.append(
+    if found.waits_for < expected:
+        return f"commits wait for {found.waits_for} of {expected} standbys: {wait}"
+    if expected and found.hidden:
+        return "our account may not see the state of standbys: GRANT pg_monitor to it"
+    if found.synchronous < expected:
+        return (
             f"{found.synchronous} of {expected} synchronous standbys are connected, and commits wait: start "
             "them, and look at their logs; docs/operating/standby.md says how to sell without them"
         )
-    return tuple(faults)
-
-
-def _find_unexpected(found: StandbyFacts) -> tuple[str, ...]:
-    if not found.waits_for:
-        return ()
-    return (
-        "commits wait for a standby, and a wait that takes too long is cancelled, which shows bookings that "
-        f"no standby has: set HOLDFAST_LEDGER_STANDBYS_MIN={found.waits_for}",
-    )
+    return ""
 
 
 class StandbyGauge:
