@@ -31,7 +31,7 @@ PAUSE_S = 0.02  # of a buyer, between two purchases
 @dataclass(frozen=True)
 class Purchase:
     begun: datetime
-    told: datetime
+    acked_at: datetime
     code: str
 
 
@@ -47,9 +47,9 @@ async def sell_until(app: App, show: int, end: datetime) -> list[Purchase]:
     async def buy() -> None:
         while (begun := datetime.now(UTC)) < end:
             booking = await hold(app, show, an_owner(), next(seats))
-            told = datetime.now(UTC)
+            acked_at = datetime.now(UTC)
             (ticket,) = await app.tickets.of_booking(show, booking.number)
-            sold.append(Purchase(begun, told, await app.tickets.fixed_code(ticket)))
+            sold.append(Purchase(begun, acked_at, await app.tickets.fixed_code(ticket)))
             await asyncio.sleep(PAUSE_S)
 
     await asyncio.gather(*(buy() for _ in range(BUYERS)))
@@ -94,7 +94,7 @@ async def test_tickets_of_a_named_second_are_valid_and_later_ones_are_refused_by
     completed = await run_holdfast("after-restore", **env)
     assert completed.code == 0, completed.words
 
-    before = [one for one in sold if one.told < second]
+    before = [one for one in sold if one.acked_at < second]
     after = [one for one in sold if one.begun > second]
     print(f"{len(before)} tickets before {second:%H:%M:%S}, {len(after)} after it")
     assert before

@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -15,7 +17,7 @@ from holdfast.catalogue.responses import EventsQuery
 from holdfast.cli.doctor import findings
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
-from holdfast.engines.postgres import Postgres, require_row
+from holdfast.engines.postgres import CONNECT_TIMEOUT_S, Postgres, require_row
 from holdfast.engines.startup_checks import connect
 from holdfast.runtime.check_settings import Finding, Severity
 from tests.support import shows as cast
@@ -202,6 +204,22 @@ async def test_a_standby_alone_is_refused_with_the_remedy(pair: tuple[Server, Se
     with pytest.raises(EngineDown):  # it would answer with the past
         await alone.fetchval("SELECT 1")
     await alone.close()
+
+
+async def test_a_silent_host_does_not_use_up_the_time_of_the_others(pair: tuple[Server, Server]) -> None:
+    """A machine without power accepts no connection and refuses none. This one accepts, and says nothing."""
+    primary, _ = pair
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        postgres = Postgres(primary.url.replace("@", f"@{address},"), pool_max=2, timeout_s=5)
+        began = time.monotonic()
+        first = await postgres.fetchval(SERVER)
+        took_s = time.monotonic() - began
+        async with postgres.lease(), postgres.lease() as second:
+            assert await second.fetchval(SERVER) == first == primary.port
+        await postgres.close()
+    assert took_s < CONNECT_TIMEOUT_S
+    assert time.monotonic() - began < took_s + 0.5 * CONNECT_TIMEOUT_S  # the second goes to the right host
 
 
 async def test_a_demoted_primary_is_left_by_all_connections(

@@ -22,7 +22,7 @@ SELLS_AGAIN_WITHIN_S = 10.0
 
 @dataclass
 class Sales:
-    """What buyers were told, and when."""
+    """What was acknowledged to buyers, and when."""
 
     held: dict[str, float] = field(default_factory=dict)
     confirmed: dict[str, float] = field(default_factory=dict)
@@ -75,8 +75,8 @@ async def test_nothing_acknowledged_is_lost_when_the_primary_dies(
         await asyncio.gather(*buying, return_exceptions=True)
 
         first_hold, first_sale = (
-            min(at for at in told.values() if at > promoted_at) - promoted_at
-            for told in (sales.held, sales.confirmed)
+            min(at for at in acknowledged.values() if at > promoted_at) - promoted_at
+            for acknowledged in (sales.held, sales.confirmed)
         )
         print(
             f"promoted {promoted_at - killed_at:.2f} s after the kill; first hold after {first_hold:.2f} s, "

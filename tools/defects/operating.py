@@ -8,6 +8,7 @@ SETTINGS = "tests/rules/test_check_settings.py"
 SETUPS = "tests/stores/test_engine_setups.py"
 GROWTH = "tests/stores/test_growth.py"
 RETENTION = "tests/stores/test_retention.py"
+STANDBY = "tests/stores/test_standby.py"
 UPGRADES = "tests/stores/test_rolling_upgrades.py"
 
 STARTING = (
@@ -285,6 +286,35 @@ GROWING = (
             "            connection.terminate()\n            await pool.expire_connections()\n",
             "",
         ),
+    ),
+    undo(
+        "a commit that waits for a standby is cancelled",
+        f"{STANDBY} -k not_acknowledged",
+        ("src/holdfast/app.py", "has_standbys=config.ledger_standbys_min > 0", "has_standbys=False"),
+    ),
+    undo(
+        "a standby is read in place of the ledger",
+        f"{STANDBY} -k standby_alone",
+        (f"{ENGINES}/postgres.py", 'role: str = "primary",', 'role: str = "any",'),
+    ),
+    undo(
+        "the first host uses up the time-out of all",
+        f"{STANDBY} -k silent",
+        (
+            f"{ENGINES}/ledger_hosts.py",
+            "        self._urls = split_hosts(url)\n",
+            "        self._urls = [url]\n",
+        ),
+    ),
+    undo(
+        "a replica is read however far it is behind",
+        f"{STANDBY} -k while_it_lags",
+        (f"{ENGINES}/replica.py", "<= self._lag_max_s", '<= float("inf")'),
+    ),
+    undo(
+        "an organiser does not see a change because the replica lags",
+        f"{STANDBY} -k just_changed",
+        ("src/holdfast/catalogue/store.py", "        self.on_change()\n", ""),
     ),
 )
 

@@ -75,11 +75,11 @@ SELECT current_setting('synchronous_standby_names') AS names,
        count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))::int AS synchronous,
        count(*) FILTER (WHERE state = 'streaming')::int AS streaming,
        count(*) FILTER (WHERE state IS NULL)::int       AS hidden,
-       coalesce(max(extract(epoch FROM greatest(replay_lag, unheard.since))), 0)::float8 AS lag_s
+       coalesce(max(extract(epoch FROM greatest(replay_lag, silent.since))), 0)::float8 AS lag_s
   FROM pg_stat_replication
   LEFT JOIN LATERAL (SELECT clock_timestamp() - reply_time AS since
                       WHERE CASE WHEN pg_is_in_recovery() THEN false
-                                 ELSE replay_lsn < pg_current_wal_lsn() END) AS unheard
+                                 ELSE replay_lsn < pg_current_wal_lsn() END) AS silent
     ON true;
 
 -- name: ledger_position

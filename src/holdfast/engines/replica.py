@@ -109,7 +109,7 @@ class ReplicaReader:
                 return await getattr(self._replica, how)(sql, *args)
             except EngineDown as down:
                 if isinstance(down.__cause__, asyncpg.QueryCanceledError):
-                    raise  # too slow: the ledger is not asked for the same
+                    raise  # too slow: the ledger would be as slow
                 self.lag.is_down = True  # until the next look: no other caller waits for it
             except asyncpg.SerializationError:
                 pass  # what it replayed removed rows under the query
