@@ -58,8 +58,8 @@ async def test_nothing_acknowledged_is_lost_when_the_primary_dies(
 ) -> None:
     primary, standby = pair
     people, bought = (PEOPLE_FULL, BOUGHT_FULL) if is_full else (PEOPLE, BOUGHT)
-    given = {"database_url": url_of(primary, standby), "gateway": "sandbox", "ledger_standbys_min": 1}
-    async with office(web=1, **given) as stage:
+    hosts = url_of(primary, standby)
+    async with office(web=1, database_url=hosts, gateway="sandbox", ledger_standbys_min=1) as stage:
         show = await stage.a_show(seats=10_000 if is_full else 1000, owner_seats_max=1000)
         sales = Sales()
         buying = [asyncio.create_task(sales.buy(Payer(fan), show)) for fan in await stage.fans(people)]
@@ -72,7 +72,8 @@ async def test_nothing_acknowledged_is_lost_when_the_primary_dies(
         await sales.reach(len(sales.confirmed) + bought)
         for task in buying:
             task.cancel()
-        await asyncio.gather(*buying, return_exceptions=True)
+        ends = await asyncio.gather(*buying, return_exceptions=True)
+        assert {type(end) for end in ends} == {asyncio.CancelledError}, ends
 
         first_hold, first_sale = (
             min(at for at in acknowledged.values() if at > promoted_at) - promoted_at
