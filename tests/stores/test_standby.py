@@ -17,7 +17,9 @@ from holdfast.catalogue.responses import EventsQuery
 from holdfast.cli.doctor import findings
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import CONNECT_TIMEOUT_S, Postgres, require_row
+from holdfast.engines.standbys import StandbyGauge
 from holdfast.engines.startup_checks import connect
 from holdfast.errors import Busy
 from holdfast.runtime.check_settings import Finding, Severity
@@ -131,6 +133,17 @@ async def test_the_doctor_compares_the_standbys_with_what_is_expected(own_config
     assert [one.health for one in found] == [Severity.WARN, Severity.OK, Severity.FAIL], found
     assert "HOLDFAST_LEDGER_STANDBYS_MIN=1" in found[0].fix
     assert "wait for 1 of 2" in found[2].fix
+
+
+async def test_the_gauges_count_the_standbys(own_config: Config) -> None:
+    postgres = Postgres(own_config.database_url, pool_max=1, timeout_s=5)
+    await StandbyGauge(postgres).look()
+    await postgres.close()
+
+    lines = metrics.text().decode().splitlines()
+    lag_s = [float(one.split()[1]) for one in lines if one.startswith("holdfast_ledger_standby_lag_seconds ")]
+    assert "holdfast_ledger_standbys 1.0" in lines
+    assert 0 <= lag_s[0] < 10
 
 
 class TestReplica:
