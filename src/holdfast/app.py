@@ -178,6 +178,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
         timeout_s=config.postgres_timeout_s,
         settings={"idle_in_transaction_session_timeout": f"{config.postgres_idle_s}s"},
         has_standbys=config.ledger_standbys_min > 0,
+        is_shared=bool(config.database_direct_url),
     )
     redis = Redis(
         config.redis_url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000

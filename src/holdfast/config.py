@@ -23,6 +23,9 @@ def secret(why: str) -> Any:
 class Config:
     # engines
     database_url: str = secret("the ledger; empty: an embedded PostgreSQL in data_dir")
+    database_direct_url: str = secret(
+        "the ledger without its pooler, if database_url is PgBouncer in transaction mode; else empty"
+    )
     redis_url: str = secret("where holds are decided; empty: an embedded Valkey in data_dir")
     data_dir: str = setting(".holdfast", "where the embedded engines store their data")
     postgres_pool_max: int = setting(6, "connections per process to the ledger")
@@ -288,6 +291,11 @@ class Config:
         assert 1 <= self.access_ttl_s <= 3600
         assert self.second_factor_for in ("", "admins", "staff")
         assert 1 <= self.revocations_refresh_s <= 60
+
+    @property
+    def session_url(self) -> str:
+        """The ledger for what needs a session of its own: migrations, commands, searches."""
+        return self.database_direct_url or self.database_url
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], prefix: str = "HOLDFAST_") -> "Config":

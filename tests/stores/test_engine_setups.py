@@ -87,6 +87,19 @@ class TestPgBouncer:
                 found = await violations(app, booking.show_id)
         assert (booking.state, found) == (BookingState.CONFIRMED, [])
 
+    async def test_transaction_mode_sells_if_the_server_itself_is_named_too(self, config: Config) -> None:
+        """Clients share one session: a prepared statement or a setting in it would meet another client."""
+        async with pgbouncer(config.database_url, mode="transaction") as url:
+            shared = replace(config, database_url=url, database_direct_url=config.database_url)
+            async with open_app(shared) as app, open_app(shared) as other:
+                show = await cast.a_show(app)
+                bookings = await asyncio.gather(
+                    *(bought(one, show, seat) for seat, one in ((3, app), (5, other)))
+                )
+                found = await violations(app, show)
+        assert {booking.state for booking in bookings} == {BookingState.CONFIRMED}
+        assert found == []
+
     async def test_a_refused_startup_parameter_is_explained(self, config: Config) -> None:
         async with pgbouncer(config.database_url, mode="session") as url:
             with pytest.raises(OperatorError, match=r"startup parameter: geqo.*ignore_startup_parameters"):

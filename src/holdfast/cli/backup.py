@@ -76,7 +76,7 @@ async def _after_restore(config: Config) -> None:
     from holdfast.runtime.launch import engines_of
 
     async with engines_of(config, must_exist=True) as config:
-        connection = await checks.connect(config.database_url)
+        connection = await checks.connect(config.session_url)
         try:
             await backup.finish_restore(connection)
             await backup.take_redis_over(connection, config.redis_url)
@@ -92,7 +92,7 @@ async def _create(config: Config, file: Path) -> "BackupContents":
 
     folder = Path(config.data_dir)
     async with engines_of(config, must_exist=True) as config:
-        connection = await checks.connect(config.database_url)
+        connection = await checks.connect(config.session_url)
         try:
             with terminal.progress() as progress:
                 program = version("holdfast")
@@ -119,7 +119,7 @@ async def _restore(config: Config, file: Path) -> "BackupContents":
     try:
         async with engines_of(config, may_join=False) as found:
             is_half = not config.database_url
-            connection = await checks.connect(found.database_url)
+            connection = await checks.connect(found.session_url)
             try:
                 with terminal.progress() as progress:
                     contents = await backup.restore(connection, file, progress)

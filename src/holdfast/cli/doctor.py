@@ -84,7 +84,7 @@ async def _ledger(config: Config, folder: DataFolder) -> AsyncIterator[Finding]:
         yield Finding("ledger", Severity.OK, "not running; `holdfast demo` starts one")
         return
     try:
-        connection = await connect(config.database_url)
+        connection = await connect(config.session_url)
     except OperatorError as trouble:
         yield Finding("ledger", Severity.FAIL, "not reached", str(trouble))
         return

@@ -338,7 +338,7 @@ async def _migrate(config: Config, only_plan: bool) -> list[str]:
     from holdfast.runtime.launch import engines_of
 
     async with engines_of(config, must_exist=only_plan) as config:
-        connection = await checks.connect(config.database_url)
+        connection = await checks.connect(config.session_url)
         try:
             taken = await (migrate.plan if only_plan else migrate.migrate)(connection)
         finally:
@@ -358,7 +358,7 @@ async def _with_app(config: Config, act: Callable[["App"], Awaitable[Result]]) -
 
     log.set_up(level="WARNING")  # to stderr: on stdout it would be in the midst of the answer
     async with engines_of(config, must_exist=True) as config:
-        connection = await checks.connect(config.database_url)
+        connection = await checks.connect(config.session_url)
         try:
             if await migrate.plan(connection):
                 raise OperatorError("the schema is not up to date: run `holdfast migrate` first")

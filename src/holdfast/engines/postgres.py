@@ -109,14 +109,17 @@ class Postgres:
         timeout_s: float,
         settings: Mapping[str, str] | None = None,
         has_standbys: bool = False,
+        is_shared: bool = False,
         role: str = "primary",
     ) -> None:
         """`settings`: of the server, for these connections alone.
 
         `has_standbys`: commits wait for a synchronous standby and are never cancelled (PatientConnection).
+        `is_shared`: a pooler shares the server's sessions between clients; nothing is left in one.
         """
         self._hosts = LedgerHosts(url, role=role)
         self._has_standbys = has_standbys
+        self._is_shared = is_shared
         leave = {"client_connection_check_interval": CLIENT_GONE_AFTER} if has_standbys else {}
         self._settings = {"jit": "off", **leave, **(settings or {})}
         self._pool_max = pool_max
@@ -225,7 +228,7 @@ class Postgres:
                 max_inactive_connection_lifetime=60,
                 reset=_nothing_to_reset,
                 server_settings={"application_name": "holdfast"},
-                init=self._set_session,
+                **self._session_options(),
             )
         except (*LOST, asyncpg.PostgresError) as error:
             self._down_until = time.monotonic() + DOWN_FOR_S
@@ -233,6 +236,10 @@ class Postgres:
 
     async def _open_connection(self, *_dsn: object, **options: Any) -> asyncpg.Connection:
         return await self._hosts.connect(**options)
+
+    def _session_options(self) -> dict[str, Any]:
+        """In a shared session, a prepared statement or a setting would be another client's, too."""
+        return {"statement_cache_size": 0} if self._is_shared else {"init": self._set_session}
 
     async def _set_session(self, connection: asyncpg.Connection) -> None:
         await connection.execute(Q.set_session, list(self._settings), list(self._settings.values()))

@@ -35,7 +35,8 @@ async def connect(database_url: str) -> asyncpg.Connection:
         connection.terminate()
         raise OperatorError(
             "PostgreSQL is behind a pooler that shares a connection between clients, which breaks prepared "
-            "statements and session locks: set pool_mode = session in PgBouncer, or connect without it"
+            "statements and session locks: set pool_mode = session in PgBouncer, or name the server itself "
+            "in HOLDFAST_DATABASE_DIRECT_URL"
         )
     return connection
 

@@ -46,7 +46,7 @@ async def prepare(
     from holdfast.runtime.check_settings import refuse_or_warn
 
     warnings = refuse_or_warn(config, trial=trial)
-    connection = await connect(config.database_url)
+    connection = await connect(config.session_url)
     try:
         await check_engines(connection, config.redis_url)
         if is_demo:

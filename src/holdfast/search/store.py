@@ -86,7 +86,7 @@ class SearchStore:
             timeout_s=config.postgres_timeout_s,
             settings=settings,
         )
-        self._postgres = connect(config.database_url)
+        self._postgres = connect(config.session_url)
         self._replica = (
             ReplicaReader(self._postgres, connect(config.replica_url, role="any"), lag) if lag else None
         )
