@@ -31,7 +31,7 @@ from holdfast.engines.loop import Job, running
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.engines.replica import LOOK_PAUSE_S, Reader, ReplicaReader, build_replica
+from holdfast.engines.replica import LOOK_PAUSE_S, ReplicaReader, build_replica
 from holdfast.holds import HoldScripts, HoldService
 from holdfast.house import House
 from holdfast.house.store import REFRESH_PAUSE_S
@@ -210,13 +210,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
 def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     """Builds every store and service on its engines. No engine is contacted yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
-    sizes = {"pool_max": config.postgres_pool_max, "timeout_s": config.postgres_timeout_s}
-    replica = build_replica(postgres, config.replica_url, config.replica_lag_max_s, **sizes)
-    # What may be some seconds old: lists here, reports and searches below. All else is read from the ledger.
-    lists: Reader = replica or postgres
-    catalogue = Catalogue(postgres, layout_bytes_max=config.layout_cache_mb * 1_000_000, lists=lists)
-    if replica is not None:
-        catalogue.on_change = replica.lag.note_write
+    catalogue, replica = _build_catalogue(config, postgres)
     limits = HoldLimits.from_config(config)
     claims, bookings = Claims(redis), Bookings(postgres, limits, **batches)
     hold_scripts = HoldScripts(redis, limits, claim_grace_ms=config.claim_grace_ms)
@@ -265,7 +259,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         blocks=BlockStore(postgres, holds),
         notifications=notifications,
         webhooks_out=OutgoingWebhooks(postgres, catalogue, config),
-        reports=ReportStore(postgres, catalogue, lists),
+        reports=ReportStore(postgres, catalogue, replica or postgres),
         replays=Replays(postgres, catalogue, QueueReader(postgres).load),
         demand=DemandWriter(postgres, holds.wanted),
         audit_log=AuditLog(postgres),
@@ -274,6 +268,17 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         replica=replica,
         **persons._asdict(),
     )
+
+
+def _build_catalogue(config: Config, postgres: Postgres) -> tuple[Catalogue, ReplicaReader | None]:
+    """What may be some seconds old is read from the replica: lists, and above, reports and searches."""
+    sizes = {"pool_max": config.postgres_pool_max, "timeout_s": config.postgres_timeout_s}
+    replica = build_replica(postgres, config.replica_url, config.replica_lag_max_s, **sizes)
+    layout_bytes_max = config.layout_cache_mb * 1_000_000
+    catalogue = Catalogue(postgres, layout_bytes_max=layout_bytes_max, lists=replica)
+    if replica is not None:
+        catalogue.on_change = replica.lag.note_write
+    return catalogue, replica
 
 
 class _MapSizes(TypedDict):

@@ -59,7 +59,9 @@ async def test_nothing_acknowledged_is_lost_when_the_primary_dies(
     primary, standby = pair
     people, bought = (PEOPLE_FULL, BOUGHT_FULL) if is_full else (PEOPLE, BOUGHT)
     hosts = url_of(primary, standby)
-    async with office(web=1, database_url=hosts, gateway="sandbox", ledger_standbys_min=1) as stage:
+    async with office(
+        web=1, database_url=hosts, gateway="sandbox", ledger_standbys_min=1, compare_pause_s=1
+    ) as stage:
         show = await stage.a_show(seats=10_000 if is_full else 1000, owner_seats_max=1000)
         sales = Sales()
         buying = [asyncio.create_task(sales.buy(Payer(fan), show)) for fan in await stage.fans(people)]

@@ -295,7 +295,7 @@ GROWING = (
     undo(
         "a standby is read in place of the ledger",
         f"{STANDBY} -k standby_alone",
-        (f"{ENGINES}/postgres.py", 'role: str = "primary",', 'role: str = "any",'),
+        (f"{ENGINES}/postgres.py", 'ROLE = "primary"', 'ROLE = "any"'),
     ),
     undo(
         "the first host uses up the time-out of all",

@@ -22,7 +22,7 @@ from holdfast.catalogue.responses import EventsQuery
 from holdfast.engines.aside import run_aside
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres, Queries, Queryable
-from holdfast.engines.replica import Reader
+from holdfast.engines.replica import RowReader
 from holdfast.layouts import Layout, LayoutBody, NoSuchLayout, encode_canonical
 from holdfast.pricing import DEFAULT_TERMS, NextPrice, RefundPolicy, Terms
 from holdfast.web.response_cache import ResponseCache, fresh_or_stale
@@ -47,7 +47,7 @@ class Catalogue:
         *,
         layout_bytes_max: int = LAYOUT_BYTES_MAX,
         fresh_s: float = FRESH_S,
-        lists: Reader | None = None,
+        lists: RowReader | None = None,
     ) -> None:
         """`lists`: where lists for visitors are read, which may be some seconds old."""
         self._postgres = postgres

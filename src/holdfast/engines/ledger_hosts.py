@@ -24,13 +24,15 @@ class LedgerHosts:
         """`role`: as target_session_attrs, unless the URL has it."""
         self._urls = split_hosts(url)
         is_given = "target_session_attrs=" in url.partition("?")[2]
-        self._role = {} if is_given else {"target_session_attrs": role}
+        self._role: dict[str, Any] = {} if is_given else {"target_session_attrs": role}
 
     async def connect(self, *, timeout: float, **options: Any) -> asyncpg.Connection:
         failures: list[Exception] = []
         for url in tuple(self._urls):
             try:
-                found = await asyncpg.connect(url, timeout=timeout / len(self._urls), **self._role, **options)
+                found: asyncpg.Connection = await asyncpg.connect(
+                    url, timeout=timeout / len(self._urls), **self._role, **options
+                )
             except UNFIT as error:
                 failures.append(error)
             else:

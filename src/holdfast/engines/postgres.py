@@ -101,6 +101,8 @@ def require_row(row: asyncpg.Record | None) -> asyncpg.Record:
 
 
 class Postgres:
+    ROLE = "primary"  # of the server, unless the URL has target_session_attrs
+
     def __init__(
         self,
         url: str,
@@ -110,14 +112,14 @@ class Postgres:
         settings: Mapping[str, str] | None = None,
         has_standbys: bool = False,
         is_shared: bool = False,
-        role: str = "primary",
     ) -> None:
         """`settings`: of the server, for these connections alone.
 
         `has_standbys`: commits wait for a synchronous standby and are never cancelled (PatientConnection).
         `is_shared`: a pooler shares the server's sessions between clients; nothing is left in one.
         """
-        self._hosts = LedgerHosts(url, role=role)
+        self._url = url
+        self._hosts = LedgerHosts(url, role=self.ROLE)
         self._has_standbys = has_standbys
         self._is_shared = is_shared
         leave = {"client_connection_check_interval": CLIENT_GONE_AFTER} if has_standbys else {}

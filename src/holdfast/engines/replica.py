@@ -26,11 +26,15 @@ NOTED_MAX = 600  # ten minutes of a replica that is away
 log = structlog.get_logger(__name__)
 
 
-class Reader(Protocol):
+class RowReader(Protocol):
     """The ledger itself, or a replica with the ledger behind it."""
 
     async def fetch(self, sql: str, /, *args: object) -> list[asyncpg.Record]: ...
     async def fetchrow(self, sql: str, /, *args: object) -> asyncpg.Record | None: ...
+
+
+class ReplicaPostgres(Postgres):
+    ROLE = "any"
 
 
 class ReplicaLag:
@@ -66,7 +70,7 @@ def build_replica(
     """None without a URL."""
     if not url:
         return None
-    replica = Postgres(url, pool_max=pool_max, timeout_s=timeout_s, role="any")
+    replica = ReplicaPostgres(url, pool_max=pool_max, timeout_s=timeout_s)
     return ReplicaReader(ledger, replica, ReplicaLag(lag_max_s))
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from holdfast.bookings import reference
 from holdfast.catalogue import Catalogue, NoSuchEvent
 from holdfast.engines.postgres import Postgres, Queries, Row, Transaction, require_row
-from holdfast.engines.replica import Reader
+from holdfast.engines.replica import RowReader
 from holdfast.outbox import KINDS, Consumer, Fact
 from holdfast.reports.figures import (
     MINUTES_MAX,
@@ -42,7 +42,7 @@ SoldSeatRow = Row  # show_id, number, seat, revision, currency, price_minor, sol
 
 
 class ReportStore:
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, reader: Reader) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, reader: RowReader) -> None:
         """`reader`: where figures are read, which may be some seconds old. Who may see them is not."""
         self._postgres = postgres
         self._reader = reader

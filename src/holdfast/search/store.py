@@ -7,7 +7,6 @@ with filters   ──► events in order ──► their shows ──► counts 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import asyncpg
@@ -18,7 +17,7 @@ from holdfast.config import Config
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres, Queries
-from holdfast.engines.replica import Reader, ReplicaLag, ReplicaReader
+from holdfast.engines.replica import ReplicaLag, ReplicaPostgres, ReplicaReader, RowReader
 from holdfast.search.correction import QueryCorrector
 from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
 from holdfast.search.query import (
@@ -80,17 +79,13 @@ class SearchStore:
             "max_parallel_workers_per_gather": "0",  # the parts of a query must be read in order
             "work_mem": "64MB",  # counting facets reads all matches several times
         }
-        connect = partial(
-            Postgres,
-            pool_max=config.search_pool_max,
-            timeout_s=config.postgres_timeout_s,
-            settings=settings,
-        )
-        self._postgres = connect(config.session_url)
-        self._replica = (
-            ReplicaReader(self._postgres, connect(config.replica_url, role="any"), lag) if lag else None
-        )
-        self._reader: Reader = self._replica or self._postgres
+        sizes = {"pool_max": config.search_pool_max, "timeout_s": config.postgres_timeout_s}
+        self._postgres = Postgres(config.session_url, **sizes, settings=settings)
+        self._replica: ReplicaReader | None = None
+        if lag is not None:
+            replica = ReplicaPostgres(config.replica_url, **sizes, settings=settings)
+            self._replica = ReplicaReader(self._postgres, replica, lag)
+        self._reader: RowReader = self._replica or self._postgres
         self._tallies = Cache(
             self._count, fresh_s=TALLY_FRESH_S, stale_max_s=TALLY_STALE_S, size_max=TALLIES_CACHED_MAX
         )
