@@ -24,6 +24,7 @@ from holdfast.engines.startup_checks import connect
 from holdfast.errors import Busy
 from holdfast.runtime.check_settings import Finding, Severity
 from tests.support import shows as cast
+from tests.support.cli_process import free_port
 from tests.support.documented_commands import documented_commands
 from tests.support.own_engines import a_request, hold
 from tests.support.postgres_server import Server, a_pair, url_of
@@ -133,6 +134,20 @@ async def test_the_doctor_compares_the_standbys_with_what_is_expected(own_config
     assert [one.health for one in found] == [Severity.WARN, Severity.OK, Severity.FAIL], found
     assert "HOLDFAST_LEDGER_STANDBYS_MIN=1" in found[0].fix
     assert "wait for 1 of 2" in found[2].fix
+
+
+async def test_the_doctor_looks_at_the_replica(pair: tuple[Server, Server], own_config: Config) -> None:
+    primary, standby = pair
+    away = f"postgresql://holdfast@127.0.0.1:{free_port()}/holdfast"
+    found = [
+        one
+        for url in (standby.url, primary.url, away)
+        async for one in findings(replace(own_config, replica_url=url))
+        if one.what == "replica"
+    ]
+
+    assert [one.health for one in found] == [Severity.OK, Severity.WARN, Severity.WARN], found
+    assert "HOLDFAST_REPLICA_URL" in found[2].fix
 
 
 async def test_the_gauges_count_the_standbys(own_config: Config) -> None:

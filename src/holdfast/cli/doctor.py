@@ -13,11 +13,12 @@ from holdfast.engines.embedded.binaries import Program, find_postgres, find_valk
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import plan, steps
-from holdfast.engines.postgres import Queryable
+from holdfast.engines.postgres import Queries, Queryable, require_row
 from holdfast.engines.standbys import find_standby_fault, load_standbys
 from holdfast.engines.startup_checks import EngineFacts, connect, holds_facts, ledger_facts
 from holdfast.runtime.check_settings import Finding, Severity, check_settings, is_trial
 
+Q = Queries("holdfast.engines")
 DISK_FREE_LEAST = 500_000_000
 CLOCK_OFF_MAX_S = 0.5
 STANDBY_LAG_MAX_S = 10.0
@@ -38,6 +39,8 @@ async def findings(config: Config) -> AsyncIterator[Finding]:
     found = replace(config, database_url=config.database_url or (running.database_url if running else ""))
     async for finding in _ledger(replace(found, redis_url=redis_url), folder):
         yield finding
+    if config.replica_url:
+        yield await _replica(config.replica_url)
     async for finding in _holds(redis_url):
         yield finding
     async for finding in _sign_in_services(config):
@@ -113,6 +116,20 @@ async def _standbys(connection: Queryable, expected: int) -> Finding:
         fix = "a promotion would take that long: look at its disk, its network and long queries on it"
         return Finding("standbys", Severity.WARN, str(found), fix)
     return Finding("standbys", Severity.OK, str(found) if expected or found.streaming else "none expected")
+
+
+async def _replica(url: str) -> Finding:
+    try:
+        connection = await connect(url)
+    except OperatorError as trouble:
+        fix = str(trouble).replace("HOLDFAST_DATABASE_URL", "HOLDFAST_REPLICA_URL")
+        return Finding("replica", Severity.WARN, "not reached: the ledger answers in its place", fix)
+    is_standby = require_row(await connection.fetchrow(Q.ledger_settings))["is_standby"]
+    await connection.close()
+    if not is_standby:
+        fix = "point HOLDFAST_REPLICA_URL to a standby, or unset it"
+        return Finding("replica", Severity.WARN, "it is a primary, and is not read", fix)
+    return Finding("replica", Severity.OK, "a standby answers lists, searches and reports")
 
 
 def _migrations(pending: int) -> Finding:
