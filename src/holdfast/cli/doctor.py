@@ -13,12 +13,11 @@ from holdfast.engines.embedded.binaries import Program, find_postgres, find_valk
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import plan, steps
-from holdfast.engines.postgres import Queries, Queryable, require_row
-from holdfast.engines.standbys import find_standby_fault, load_standbys
+from holdfast.engines.postgres import Queryable
+from holdfast.engines.standbys import find_standby_fault, is_standby, load_standbys
 from holdfast.engines.startup_checks import EngineFacts, connect, holds_facts, ledger_facts
 from holdfast.runtime.check_settings import Finding, Severity, check_settings, is_trial
 
-Q = Queries("holdfast.engines")
 DISK_FREE_LEAST = 500_000_000
 CLOCK_OFF_MAX_S = 0.5
 STANDBY_LAG_MAX_S = 10.0
@@ -124,9 +123,9 @@ async def _replica(url: str) -> Finding:
     except OperatorError as trouble:
         fix = str(trouble).replace("HOLDFAST_DATABASE_URL", "HOLDFAST_REPLICA_URL")
         return Finding("replica", Severity.WARN, "not reached: the ledger answers in its place", fix)
-    is_standby = require_row(await connection.fetchrow(Q.ledger_settings))["is_standby"]
+    is_replica = await is_standby(connection)
     await connection.close()
-    if not is_standby:
+    if not is_replica:
         fix = "point HOLDFAST_REPLICA_URL to a standby, or unset it"
         return Finding("replica", Severity.WARN, "it is a primary, and is not read", fix)
     return Finding("replica", Severity.OK, "a standby answers lists, searches and reports")

@@ -1,7 +1,7 @@
 """Connects to the one among several hosts that is the primary.
 
-    postgresql://holdfast@db1:5432,db2:5432/holdfast     the host that worked last, then the others in order;
-                                                         each has its share of the time-out
+    postgresql://holdfast@db1:5432,db2:5432/holdfast     the host that worked last, then the others; each has
+                                                         its share of the time-out, and goes last if it fails
 
 asyncpg would try the hosts under one time-out: the first machine that is unplugged would use it up.
 """
@@ -34,13 +34,20 @@ class LedgerHosts:
                     url, timeout=timeout / len(self._urls), **self._role, **options
                 )
             except UNFIT as error:
+                self._put_last(url)
                 failures.append(error)
+            except asyncio.CancelledError:  # the caller's time was up first: its next try begins elsewhere
+                self._put_last(url)
+                raise
             else:
-                self._urls.sort(key=lambda one: one != url)  # stable: the others stay in order
                 return found
         # "It is a standby" says more than "it is down" of a host beside it.
         standbys = (one for one in failures if isinstance(one, asyncpg.TargetServerAttributeNotMatched))
         raise next(standbys, failures[-1])
+
+    def _put_last(self, url: str) -> None:
+        self._urls.remove(url)
+        self._urls.append(url)
 
 
 def split_hosts(url: str) -> list[str]:

@@ -39,6 +39,10 @@ async def load_standbys(connection: Queryable) -> StandbyFacts:
     return StandbyFacts(**require_row(await connection.fetchrow(Q.standbys)))
 
 
+async def is_standby(connection: Queryable) -> bool:
+    return bool(require_row(await connection.fetchrow(Q.ledger_settings))["is_standby"])
+
+
 def find_standby_fault(found: StandbyFacts, expected: int) -> str:
     """What is wrong and what to do next, or nothing. `expected`: HOLDFAST_LEDGER_STANDBYS_MIN."""
     wait = f"on the primary, {SET_NAMES.format(expected=expected)}"

@@ -79,11 +79,15 @@ class SearchStore:
             "max_parallel_workers_per_gather": "0",  # the parts of a query must be read in order
             "work_mem": "64MB",  # counting facets reads all matches several times
         }
-        sizes = {"pool_max": config.search_pool_max, "timeout_s": config.postgres_timeout_s}
-        self._postgres = Postgres(config.session_url, **sizes, settings=settings)
+        pool_max, timeout_s = config.search_pool_max, config.postgres_timeout_s
+        self._postgres = Postgres(
+            config.session_url, pool_max=pool_max, timeout_s=timeout_s, settings=settings
+        )
         self._replica: ReplicaReader | None = None
         if lag is not None:
-            replica = ReplicaPostgres(config.replica_url, **sizes, settings=settings)
+            replica = ReplicaPostgres(
+                config.replica_url, pool_max=pool_max, timeout_s=timeout_s, settings=settings
+            )
             self._replica = ReplicaReader(self._postgres, replica, lag)
         self._reader: RowReader = self._replica or self._postgres
         self._tallies = Cache(
