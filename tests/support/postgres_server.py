@@ -126,14 +126,15 @@ class Server:
     async def add_standby(self, name: str) -> "Server":
         """It receives the log; commits do not wait for it yet."""
         standby = self.beside(name)
-        copy, _ = documented_commands(STANDBY_PAGE, "Create the standby")
+        prepare, copy, _ = documented_commands(STANDBY_PAGE, "Create the standby")
+        await self.run(prepare, PRIMARY=self.url)
         await standby.run(copy, PGDATA=str(standby.data), PRIMARY=self.url)
         await standby.start()
         return standby
 
     async def wait_for_standby(self) -> None:
         """From now on, commits wait for a standby."""
-        _, wait = documented_commands(STANDBY_PAGE, "Create the standby")
+        *_, wait = documented_commands(STANDBY_PAGE, "Create the standby")
         await self.run(wait, PRIMARY=self.url)
         is_sync = "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'"
         await until(lambda: self.sql(is_sync))
