@@ -8,6 +8,7 @@ asyncpg would try the hosts under one time-out: the first machine that is unplug
 
 import asyncio
 import re
+from contextlib import suppress
 from typing import Any
 
 import asyncpg
@@ -66,6 +67,11 @@ class PatientConnection(asyncpg.Connection):
     primary. Left alone, the commit stays invisible until a standby has it. The server ends other statements
     of a client that left by itself, with `client_connection_check_interval`.
     """
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """No error if the server is silent: the pool closes in the background, where no caller sees one."""
+        with suppress(TimeoutError):
+            await super().close(timeout=timeout)
 
     def _cancel_current_command(self, waiter: asyncio.Future[None], *_more: object) -> None:
         # Later: the caller of this function still sets the outcome of the statement.
