@@ -140,6 +140,12 @@ ENGINES = (
     Panel("Mail and messages", "short", gauge(queued="notices_queued", dead="notices_dead")),
     Panel("Old rows deleted", "reqps", rate("retention_deleted_total", "rule")),
     Panel("Must be 0", "short", gauge(oversold="oversold_seats", went_back="ledger_went_back")),
+    Panel(
+        "Standbys of PostgreSQL",
+        "short",
+        gauge(synchronous="ledger_standbys", missing="ledger_standbys_missing"),
+    ),
+    Panel("Lag of standbys", "s", gauge(lag="ledger_standby_lag_seconds")),
 )
 DASHBOARDS = {"on-sale": ON_SALE, "money": MONEY, "queue": QUEUE, "engines": ENGINES}
 

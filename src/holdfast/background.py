@@ -85,7 +85,7 @@ def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[floa
     """The jobs of `holdfast work`, in any number of processes; with `only`, those of some subjects."""
     by_subject = jobs_by_subject(app).items()
     selected = [job for name, some in by_subject if only is None or name in only for job in some]
-    standbys = (STANDBYS_PAUSE_S, StandbyGauge(app.postgres).look)
+    standbys = (STANDBYS_PAUSE_S, StandbyGauge(app.postgres, app.config.ledger_standbys_min).look)
     return [*selected, (1.0, metrics.flush), (BEAT_PAUSE_S, build_ledger_mark(app).beat), standbys]
 
 

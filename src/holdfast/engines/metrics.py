@@ -76,6 +76,7 @@ HELP = {
     "notices_dead": "notices that a person must look at",
     "ledger_went_back": "1: PostgreSQL was put back to an earlier instant; run `holdfast after-restore`",
     "ledger_standbys": "synchronous standbys that have every commit before it is acknowledged",
+    "ledger_standbys_missing": "synchronous standbys that are expected and not connected; should be 0",
     "ledger_standby_lag_seconds": "how far the standby that is furthest behind is behind the ledger",
     "replica_used": "web processes that read lists, searches and reports from the replica",
     "retention_deleted_total": "old rows deleted or made anonymous, by rule",

@@ -71,12 +71,14 @@ def find_standby_fault(found: StandbyFacts, expected: int) -> str:
 
 
 class StandbyGauge:
-    def __init__(self, postgres: Postgres) -> None:
+    def __init__(self, postgres: Postgres, expected: int) -> None:
         self._postgres = postgres
+        self._expected = expected
 
     async def look(self) -> int:
         """A job; always returns 0: there is no backlog."""
         found = await load_standbys(self._postgres)
         metrics.measure("ledger_standbys", found.synchronous)
+        metrics.measure("ledger_standbys_missing", max(self._expected - found.synchronous, 0))
         metrics.measure("ledger_standby_lag_seconds", found.lag_s)
         return 0
