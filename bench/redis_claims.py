@@ -78,9 +78,7 @@ async def run_redis_benchmark(env: Environment, pool_id: int, claim_id: str) -> 
     """Claims per second, one per call."""
     # Without a zero byte in it: redis-benchmark reads its last argument as text.
     wish = [(claim_id, 1, TTL_MS, UNITS, (), 1, UNITS, 2)]
-    async with env.app.redis.lease() as link:
-        run_id = link.run_id
-        await link.call("SCRIPT", "LOAD", CLAIM.source)
+    _, run_id = await env.app.redis.call_with_run_id("SCRIPT", "LOAD", CLAIM.source)
     packed = msgspec.msgpack.encode(wish)
     command = [
         require_program("redis-benchmark"),

@@ -29,6 +29,7 @@ from holdfast.engines.cache import Cache
 from holdfast.engines.fault_injection import arm
 from holdfast.engines.loop import Job, running
 from holdfast.engines.metrics import metrics
+from holdfast.engines.open_redis import open_redis
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.engines.replica import LOOK_PAUSE_S, ReplicaReader, build_replica
@@ -180,10 +181,9 @@ async def open_app(config: Config) -> AsyncIterator[App]:
         has_standbys=config.ledger_standbys_min > 0,
         is_shared=bool(config.database_direct_url),
     )
-    redis = Redis(
-        config.redis_url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000
-    )
-    app = _build_app(config, postgres, redis)
+    redis = _open_redis(config, config.redis_url)
+    limits_redis = _open_redis(config, config.limits_url) if config.limits_url else redis
+    app = _build_app(config, postgres, redis, limits_redis)
     arm(config.crash_at)
     try:
         await app.accounts.open()
@@ -201,13 +201,18 @@ async def open_app(config: Config) -> AsyncIterator[App]:
         await app.live.close()
         app.tickets.close()
         await app.accounts.close()
+        await limits_redis.close()
         await redis.close()
         if app.replica is not None:
             await app.replica.close()
         await postgres.close()
 
 
-def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
+def _open_redis(config: Config, url: str) -> Redis:
+    return open_redis(url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000)
+
+
+def _build_app(config: Config, postgres: Postgres, redis: Redis, limits_redis: Redis) -> App:
     """Builds every store and service on its engines. No engine is contacted yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     catalogue, replica = _build_catalogue(config, postgres)
@@ -225,7 +230,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     chargebacks = Chargebacks(postgres, saga_runner.gateway, config)
     afterwards = AfterPayment(chargebacks, refunds.refresh_from_gateway)
     notifications = NotificationStore(postgres, config)
-    persons = _build_people(config, postgres, redis, notifications)
+    persons = _build_people(config, postgres, limits_redis, notifications)
     return App(
         config=config,
         postgres=postgres,
@@ -238,7 +243,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         live=LiveMaps(seatmap, config),
         holds=holds,
         waitlists=Waitlists(postgres, catalogue, seatmap, refunds, holds, config),
-        puzzles=Puzzles(redis, config),
+        puzzles=Puzzles(limits_redis, config),
         payments=payments,
         saga_runner=saga_runner,
         webhooks_in=IncomingWebhooks(postgres, payments, saga_runner, reconciliation, afterwards, config),
@@ -310,9 +315,9 @@ class _Persons(NamedTuple):
 
 
 def _build_people(
-    config: Config, postgres: Postgres, redis: Redis, notifications: NotificationStore
+    config: Config, postgres: Postgres, limits_redis: Redis, notifications: NotificationStore
 ) -> _Persons:
-    accounts, tokens = Accounts(postgres, redis, config), MailTokens(postgres)
+    accounts, tokens = Accounts(postgres, limits_redis, config), MailTokens(postgres)
     organisations = Organisations(postgres, accounts, config)
     people = People(postgres, accounts, tokens, notifications)
     factors = SecondFactors(postgres, accounts, notifications, config)

@@ -27,6 +27,7 @@ class Config:
         "the ledger without its pooler, if database_url is PgBouncer in transaction mode; else empty"
     )
     redis_url: str = secret("where holds are decided; empty: an embedded Valkey in data_dir")
+    limits_url: str = secret("Redis for rate limits and puzzles; empty: the Redis of the holds")
     data_dir: str = setting(".holdfast", "where the embedded engines store their data")
     postgres_pool_max: int = setting(6, "connections per process to the ledger")
     postgres_timeout_s: int = setting(5, "time-out of a statement; its outcome is unknown then")
@@ -133,7 +134,7 @@ class Config:
     razorpay_api_url: str = setting("", "base URL of Razorpay; empty: api.razorpay.com")
 
     # facts
-    bus_url: str = secret("bus for facts: nats://… or kafka://…; empty: the Redis of the holds")
+    bus_url: str = secret("bus for facts: nats://…, kafka://… or a Redis; empty: the Redis of the holds")
     bus_messages_max: int = setting(20_000, "facts stored on the bus; older ones are read from the outbox")
     relay_pause_ms: int = setting(100, "pause between two polls of the outbox")
     relay_max: int = setting(500, "facts relayed per batch")

@@ -15,6 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast.accounts import Accounts
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
+from holdfast.engines.open_redis import open_redis
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.holds import SoldOut
@@ -113,7 +114,7 @@ class App:
 
 def app(config: Config) -> App:
     postgres = Postgres("postgresql://nowhere", pool_max=1, timeout_s=1)
-    redis = Redis("redis://nowhere", links_max=1, timeout_s=1)
+    redis = open_redis("redis://nowhere", links_max=1, timeout_s=1)
     accounts = Accounts(postgres, redis, config)
     organisations, keys = Organisations(postgres, accounts, config), ApiKeys(postgres, accounts.limits)
     return App(config, postgres, redis, accounts, organisations, keys)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 
 from holdfast.app import open_app
 from holdfast.bookings import BookingState
@@ -15,7 +16,9 @@ from holdfast.config import Config
 from holdfast.engines.embedded.binaries import find_valkey
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.engines.migrate import plan
+from holdfast.engines.open_redis import open_redis
 from holdfast.engines.postgres import Postgres
+from holdfast.engines.redis import Redis as AnyRedis
 from holdfast.engines.startup_checks import connect, holds_facts
 from tests.fakes.pgbouncer import pgbouncer
 from tests.support import shows as cast
@@ -45,19 +48,68 @@ async def a_valkey(folder: Path, *options: str) -> AsyncIterator[str]:
         await process.wait()
 
 
+async def is_served(redis: AnyRedis) -> bool:
+    """A cluster serves its slots a moment after it got them."""
+    try:
+        return bool(await redis.call("SET", "key", "value"))
+    except EngineDown:
+        return False
+
+
 class TestRedis:
     async def test_a_cluster_is_refused_with_the_remedy(self, tmp_path: Path) -> None:
-        """Its nodes would answer MOVED to most commands: sign-in and maps would fail."""
+        """By its own address a node would answer MOVED to most commands: sign-in and maps would fail."""
         async with a_valkey(tmp_path, "--cluster-enabled", "yes") as url:
             facts = await holds_facts(url)
 
-        assert any("cluster_enabled" in fault and "without cluster mode" in fault for fault in facts.faults)
+        assert any("cluster_enabled" in fault and "redis+cluster://" in fault for fault in facts.faults)
+
+    async def test_a_cluster_with_slots_that_no_node_has_is_refused(self, tmp_path: Path) -> None:
+        async with a_valkey(tmp_path, "--cluster-enabled", "yes") as url:
+            async with Redis.from_url(url) as node:
+                await node.cluster("ADDSLOTS", 0, 1)
+            facts = await holds_facts(url.replace("redis://", "redis+cluster://").removesuffix("/0"))
+
+        assert any("16382 slots" in fault for fault in facts.faults)
+        assert any("cluster-require-full-coverage" in warning for warning in facts.warnings)
+
+    async def test_one_server_that_is_addressed_as_a_cluster_is_refused(self, tmp_path: Path) -> None:
+        async with a_valkey(tmp_path) as url:
+            with pytest.raises(OperatorError, match="does not answer as a cluster"):
+                await holds_facts(url.replace("redis://", "redis+cluster://").removesuffix("/0"))
 
     async def test_a_sentinel_is_refused_with_the_remedy(self, tmp_path: Path) -> None:
         async with a_valkey(tmp_path, "--sentinel") as url:
             facts = await holds_facts(url)
 
-        assert any("Sentinel" in fault and "follows the primary" in fault for fault in facts.faults)
+        assert any("Sentinel" in fault and "redis+sentinel://" in fault for fault in facts.faults)
+
+    async def test_user_and_password_are_sent_to_every_node_of_a_cluster(self, tmp_path: Path) -> None:
+        user = ("--user", "ann", "on", ">p@ss", "~*", "&*", "+@all")
+        async with a_valkey(tmp_path, "--cluster-enabled", "yes", "--requirepass", "other", *user) as url:
+            place = url.removeprefix("redis://").removesuffix("/0")
+            async with Redis.from_url(f"redis://ann:p%40ss@{place}") as node:
+                await node.cluster("ADDSLOTSRANGE", 0, 16383)
+            redis = open_redis(f"redis+cluster://ann:p%40ss@{place}", links_max=1, timeout_s=5)
+            try:
+                await until(redis.is_reachable)
+                await until(lambda: is_served(redis))
+            finally:
+                await redis.close()
+            with pytest.raises(OperatorError, match="Redis refused us"):
+                await holds_facts(f"redis+cluster://ann:wrong@{place}")
+
+    async def test_one_that_is_full_is_down_and_does_not_fail_its_callers(self, tmp_path: Path) -> None:
+        """Sales go on in PostgreSQL then; other errors would be a 500."""
+        async with a_valkey(tmp_path, "--maxmemory", "1") as url:
+            redis = open_redis(url, links_max=1, timeout_s=5)
+            try:
+                with pytest.raises(EngineDown) as down:
+                    await redis.call("SET", "key", "value")
+            finally:
+                await redis.close()
+
+        assert not down.value.unknown
 
 
 class TestPgBouncer:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from holdfast.accounts import Accounts, BadCredentials, NewAccount
+from holdfast.engines.open_redis import open_redis
 from holdfast.engines.postgres import Postgres
-from holdfast.engines.redis import Redis
 from holdfast.errors import Busy, Refusal, TooManyRequests
 from tests.support.account_processes import CONFIG, HERE, PASSWORD, Offices, signed_up
 from tests.support.wait import until
@@ -86,7 +86,7 @@ async def test_correct_logins_are_not_limited(offices: Offices, email: str) -> N
 
 
 async def test_without_redis_every_process_counts_for_itself(postgres: Postgres, email: str) -> None:
-    nowhere = Redis("redis://127.0.0.1:1", links_max=1, timeout_s=0.2)
+    nowhere = open_redis("redis://127.0.0.1:1", links_max=1, timeout_s=0.2)
     people = Accounts(postgres, nowhere, replace(CONFIG, logins_per_minute_max=3))
 
     assert await tries(people, email, 4) == [BadCredentials] * 3 + [TooManyRequests]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.config import Config
+from holdfast.engines.open_redis import open_redis
 from holdfast.engines.redis import Redis
 from holdfast.errors import TooManyRequests
 from holdfast.web.guards import RATE_LIMIT
@@ -30,7 +31,7 @@ async def limits(request: pytest.FixtureRequest, redis: Redis) -> AsyncIterator[
     if request.param == "Redis":
         yield RateLimits(redis, STRICT)
     else:
-        yield RateLimits(Redis("redis://127.0.0.1:1", links_max=1, timeout_s=0.2), STRICT)
+        yield RateLimits(open_redis("redis://127.0.0.1:1", links_max=1, timeout_s=0.2), STRICT)
 
 
 def an_account() -> str:

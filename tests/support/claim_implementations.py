@@ -13,7 +13,7 @@ from typing import Protocol
 
 from holdfast.claim import Claim, Claimed, Contents, Pool, PoolOutcome, Pools, connect, pool_keys
 from holdfast.engines.embedded import Engines, engines
-from holdfast.engines.redis import Redis
+from holdfast.engines.open_redis import open_redis
 from tests.support.engine_folder import engine_folder
 from tests.support.wait import until
 
@@ -56,7 +56,7 @@ class OnValkey:
         self._engines = engines
         self._link = link
         self._batch_max = batch_max
-        self._redis = Redis(engines.redis_url, links_max=1, timeout_s=5)
+        self._redis = open_redis(engines.redis_url, links_max=1, timeout_s=5)
         self._saved: dict[bytes, bytes] = {}
 
     def connect(self) -> Pools:

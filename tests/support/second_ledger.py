@@ -8,7 +8,7 @@ from itertools import count
 import asyncpg
 
 from holdfast.config import Config
-from holdfast.engines.redis import Redis
+from holdfast.engines.open_redis import open_redis
 
 _numbers = count(1)
 
@@ -46,6 +46,6 @@ async def beside(config: Config, database_url: str, number: int) -> Config:
 
 
 async def empty_valkey(redis_url: str) -> None:
-    valkey = Redis(redis_url, links_max=1, timeout_s=5)
+    valkey = open_redis(redis_url, links_max=1, timeout_s=5)
     await valkey.call("FLUSHDB")
     await valkey.close()

@@ -1,6 +1,6 @@
 """Known defects as mutants: data, by subject."""
 
-from tools.defects import holds, money, operating, pages, people, seats, web
+from tools.defects import holds, money, operating, pages, people, redis, seats, web
 
 DEFECTS = (
     *money.MUTANTS,
@@ -10,4 +10,5 @@ DEFECTS = (
     *people.MUTANTS,
     *pages.MUTANTS,
     *seats.MUTANTS,
+    *redis.MUTANTS,
 )

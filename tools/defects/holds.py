@@ -154,7 +154,7 @@ MUTANTS = (
         f"{LOST} -k one_worker_at_a_time",
         (
             f"{HOLDS}/jobs.py",
-            "            if not await self._comparing.take():\n",
+            "            if not await self._may_compare():\n",
             "            if False:\n",
         ),
     ),

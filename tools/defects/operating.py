@@ -53,7 +53,7 @@ STARTING = (
         f"{SETUPS} -k cluster_is_refused",
         (
             f"{ENGINES}/startup_checks.py",
-            '    if int(found.get("cluster_enabled", 0)):\n',
+            '    if int(found.get("cluster_enabled", 0)) and kind != "cluster":\n',
             "    if False:\n",
         ),
     ),

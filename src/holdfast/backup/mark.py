@@ -17,11 +17,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
-from redis.asyncio import Redis as RedisClient
 from redis.exceptions import RedisError
 
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.engines.metrics import metrics
+from holdfast.engines.open_redis import open_redis
 from holdfast.engines.postgres import Postgres, Queries, Queryable
 from holdfast.engines.redis import Redis
 
@@ -163,13 +163,11 @@ async def _read_server(redis_url: str, ledger_id: str) -> int:
 
 async def _ask_server(redis_url: str, command: tuple[str, ...]) -> bytes | None:
     """None: no answer, or none to this."""
-    client = RedisClient.from_url(
-        redis_url, socket_timeout=ANSWER_WITHIN_S, socket_connect_timeout=ANSWER_WITHIN_S
-    )
+    redis = open_redis(redis_url, links_max=1, timeout_s=ANSWER_WITHIN_S)
     try:
-        found = await client.execute_command(*command)  # type: ignore[no-untyped-call]
-    except (RedisError, OSError, TimeoutError):
+        found = await redis.call(*command)
+    except (EngineDown, RedisError):
         return None
     finally:
-        await client.aclose()
+        await redis.close()
     return found if isinstance(found, bytes) else None

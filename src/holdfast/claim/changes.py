@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.claim.claim import Change, PoolMap
 from holdfast.claim.store import PoolId, pool_keys
-from holdfast.engines.redis import Redis
+from holdfast.engines.redis import Redis, parse_streams
 
 BLOCK_MS = 500  # so long Redis waits for a change; shorter than the time-out of a link
 COUNT = 200  # changes per round trip
@@ -37,8 +37,7 @@ async def follow(
 
 async def _read_stream(redis: Redis, key: str, version: int) -> list[Change]:
     found = await redis.call("XREAD", "COUNT", COUNT, "BLOCK", BLOCK_MS, "STREAMS", key, f"{version}-0")
-    # Nothing, pairs, or with a newer protocol a map.
-    pairs = found.items() if isinstance(found, dict) else found or ()
+    pairs = parse_streams(found)
     return [_parse(entry_id, fields[1]) for _, entries in pairs for entry_id, fields in entries]
 
 

@@ -11,7 +11,7 @@ from holdfast.claim.contents import NO_END_MS, plan_map
 from holdfast.claim.pool import Pool
 from holdfast.claim.rebuilder import Load, Rebuilder
 from holdfast.claim.store import Claims, PoolId
-from holdfast.engines.redis import Redis
+from holdfast.engines.open_redis import open_redis
 
 SIZE_MAX = 1_000_000  # units; a map is read as a whole
 WATCHER_LINKS_MAX = 4  # of `Pool.changes`: they wait for changes, and claims do not wait for them
@@ -33,9 +33,11 @@ class Pools:
     """Connections to one server. Made by `connect`."""
 
     def __init__(self, url: str, *, links_max: int, timeout_s: float, prefix: str, batch_max: int) -> None:
-        self._redis = Redis(url, links_max=links_max, timeout_s=timeout_s, name="redis")
+        self._redis = open_redis(url, links_max=links_max, timeout_s=timeout_s, name="redis")
         watcher_timeout_s = max(timeout_s, WATCHER_TIMEOUT_MIN_S)
-        self._watchers = Redis(url, links_max=WATCHER_LINKS_MAX, timeout_s=watcher_timeout_s, name="redis")
+        self._watchers = open_redis(
+            url, links_max=WATCHER_LINKS_MAX, timeout_s=watcher_timeout_s, name="redis"
+        )
         self._claims = Claims(self._redis)
         self._prefix = prefix
         self._batch_max = batch_max

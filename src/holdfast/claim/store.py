@@ -21,6 +21,7 @@ from holdfast.claim.claim import (
     Settlement,
     UnitsTaken,
 )
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.redis import Redis, Script
 
 CLAIM = Script("holdfast.claim", "claim")
@@ -47,9 +48,8 @@ class Claims:
 
     async def claim_many(self, pool_id: PoolId, requests: Sequence[ClaimRequest]) -> list[ClaimOutcome]:
         """All units of a request or none; many requests in one round trip, in their order."""
-        async with self._redis.lease() as link:
-            packed = pack([_arguments(request) for request in requests])
-            reply = await link.script(CLAIM, pool_keys(pool_id), (link.run_id, packed))
+        packed = pack([_arguments(request) for request in requests])
+        reply = await self._redis.script(CLAIM, pool_keys(pool_id), (packed,))
         if reply == b"map_missing":
             return [MapMissing()] * len(requests)
         epoch, version, outcomes = unpack(reply)
@@ -67,33 +67,24 @@ class Claims:
         return None if reply is None else list(reply[2])
 
     async def _settle(self, pool_id: PoolId, settlements: Sequence[Settlement]) -> Any | None:
-        async with self._redis.lease() as link:
-            packed = pack([(one.action, str(one.claim), one.ms) for one in settlements])
-            reply = await link.script(SETTLE, pool_keys(pool_id), (link.run_id, packed))
+        reply = await self._redis.script(SETTLE, pool_keys(pool_id), (_packed(settlements),))
         return None if reply == b"map_missing" else unpack(reply)
 
-    async def settle_pools(self, by_pool: Mapping[int, Sequence[Settlement]]) -> dict[int, ResponseError]:
+    async def settle_pools(
+        self, by_pool: Mapping[int, Sequence[Settlement]]
+    ) -> dict[int, ResponseError | EngineDown]:
         """Several pools in one round trip; the errors of those that could not be settled, by pool. A pool
         without a map has nothing to settle."""
-        async with self._redis.lease() as link:
-            calls = [
-                (
-                    pool_keys(pool_id),
-                    (link.run_id, pack([(one.action, str(one.claim), one.ms) for one in settlements])),
-                )
-                for pool_id, settlements in by_pool.items()
-            ]
-            replies = await link.scripts(SETTLE, calls)
-        pairs = zip(by_pool, replies, strict=True)
-        return {pool_id: reply for pool_id, reply in pairs if isinstance(reply, ResponseError)}
+        calls = [(pool_keys(pool_id), (_packed(some),)) for pool_id, some in by_pool.items()]
+        pairs = zip(by_pool, await self._redis.scripts(SETTLE, calls), strict=True)
+        return {pool_id: reply for pool_id, reply in pairs if isinstance(reply, (ResponseError, EngineDown))}
 
     async def read(
         self, pool_id: PoolId, *, known: int = 0, with_claims: bool = False
     ) -> PoolMap | int | None:
         """The map; or only its version, if that is the `known` one; None: there is no map."""
-        async with self._redis.lease() as link:
-            extra = "claims" if with_claims else ""
-            reply = await link.script(READ, pool_keys(pool_id), (link.run_id, known, extra))
+        extra = "claims" if with_claims else ""
+        reply = await self._redis.script(READ, pool_keys(pool_id), (known, extra))
         match reply:
             case [b"map", _, _, None, *_]:
                 raise ValueError("the states of its units are missing")
@@ -112,9 +103,9 @@ class Claims:
     async def epoch(self, pool_id: PoolId) -> tuple[int, bool]:
         """The epoch of the map (0: none, or broken), and whether this run of the Redis server wrote it."""
         try:
-            async with self._redis.lease() as link:
-                epoch, run_id = await link.call("HMGET", pool_keys(pool_id)[3], "epoch", "run_id")
-                return int(epoch or 0), run_id is not None and run_id.decode() == link.run_id
+            meta_key = pool_keys(pool_id)[3]
+            found, run_id = await self._redis.call_with_run_id("HMGET", meta_key, "epoch", "run_id")
+            return int(found[0] or 0), found[1] is not None and found[1].decode() == run_id
         except (
             ResponseError,
             ValueError,
@@ -123,38 +114,37 @@ class Claims:
 
     async def build(self, pool_id: PoolId, plan: Blueprint) -> bool:
         """Replace the map. False: Redis has one of this epoch or a later one, and it stays."""
-        async with self._redis.lease() as link:
-            args = [link.run_id, plan.epoch, *_map_arguments(plan)]
-            return bool(await link.script(BUILD, pool_keys(pool_id), args))
+        args = [plan.epoch, *_map_arguments(plan)]
+        return bool(await self._redis.script(BUILD, pool_keys(pool_id), args))
 
     async def begin_rebuild(
         self, pool_id: PoolId, token: str, how: Literal["begin", "replace", "renew"], lease_ms: int
     ) -> bool | float:
         """Get the permit to rebuild a map, or renew it. True: load now, then `rebuild`. False: there is a
         map, or the permit is lost. Else another process is rebuilding, and has these seconds to finish."""
-        async with self._redis.lease() as link:
-            args = (link.run_id, token, lease_ms, how)
-            reply = await link.script(BEGIN_REBUILD, pool_keys(pool_id)[3:4], args)
+        reply = await self._redis.script(BEGIN_REBUILD, pool_keys(pool_id)[3:4], (token, lease_ms, how))
         return int(reply) / 1000 if isinstance(reply, int) else bool(reply == b"begun")
 
     async def rebuild(self, pool_id: PoolId, token: str, plan: Blueprint, *, lowest: int = 0) -> int | None:
         """Publish a map with the permit of `begin_rebuild`; its first version, at least `lowest`. None: the
         permit is gone, so the map that was loaded may be outdated. The epoch of the plan is ignored."""
-        async with self._redis.lease() as link:
-            args = [link.run_id, token, lowest, *_map_arguments(plan)]
-            reply = await link.script(REBUILD, pool_keys(pool_id), args)
+        args = [token, lowest, *_map_arguments(plan)]
+        reply = await self._redis.script(REBUILD, pool_keys(pool_id), args)
         return None if reply is None else int(reply)
 
     async def free_units(self, pool_id: PoolId, units: Sequence[int]) -> int | None:
         """Free these committed units; how many were committed. None: there is no map. Slower than to settle
         "free" with the claim: all claims of the pool are searched for the units."""
-        async with self._redis.lease() as link:
-            args = (link.run_id, pack(sorted(set(units))))
-            reply = await link.script(FREE_UNITS, pool_keys(pool_id), args)
+        args = (pack(sorted(set(units))),)
+        reply = await self._redis.script(FREE_UNITS, pool_keys(pool_id), args)
         return None if reply == b"map_missing" else int(unpack(reply)[2])
 
     async def delete(self, pool_id: PoolId) -> None:
         await self._redis.call("UNLINK", *pool_keys(pool_id))
+
+
+def _packed(settlements: Sequence[Settlement]) -> bytes:
+    return pack([(one.action, str(one.claim), one.ms) for one in settlements])
 
 
 def _map_arguments(plan: Blueprint) -> list[Any]:

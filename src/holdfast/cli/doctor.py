@@ -180,6 +180,7 @@ async def _sign_in_services(config: Config) -> AsyncIterator[Finding]:
 def _engine(what: str, facts: EngineFacts, name: str = "") -> list[Finding]:
     found = [Finding(what, Severity.FAIL, name + facts.version, fault) for fault in facts.faults]
     found = found or [Finding(what, Severity.OK, name + facts.version)]
+    found += [Finding(what, Severity.WARN, name + facts.version, warning) for warning in facts.warnings]
     is_off = abs(facts.ahead_s) > CLOCK_OFF_MAX_S
     clock = Finding(
         f"clock of {what}",

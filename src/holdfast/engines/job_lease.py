@@ -18,9 +18,8 @@ class JobLease:
 
     async def take(self) -> bool:
         """Whether this worker has the job now. Raises EngineDown."""
-        async with self._redis.lease() as link:
-            if await link.call("SET", self._key, self._token, "NX", "PX", self._lease_ms):
-                return True
-            if await link.call("GET", self._key) != self._token.encode():
-                return False
-            return bool(await link.call("PEXPIRE", self._key, self._lease_ms))
+        if await self._redis.call("SET", self._key, self._token, "NX", "PX", self._lease_ms):
+            return True
+        if await self._redis.call("GET", self._key) != self._token.encode():
+            return False
+        return bool(await self._redis.call("PEXPIRE", self._key, self._lease_ms))

@@ -6,11 +6,13 @@ from typing import Any
 
 import asyncpg
 from redis.asyncio import Redis
-from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.ledger_hosts import LedgerHosts, split_hosts
 from holdfast.engines.postgres import Queries
+from holdfast.engines.redis_nodes import RedisNode, connected, find_cluster_faults, find_nodes
+from holdfast.engines.redis_url import RedisPlace, parse_redis_url
 
 Q = Queries("holdfast.engines")
 ANSWER_WITHIN_S = 5.0
@@ -25,7 +27,8 @@ SHARED = (asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNa
 class EngineFacts:
     version: str
     faults: tuple[str, ...]  # each says what is wrong and what to do next; none: fit to sell from
-    ahead_s: float  # its clock, compared with ours
+    ahead_s: float  # its clock, compared with ours; of several, the one that differs most
+    warnings: tuple[str, ...] = ()  # it sells, but not as well as it could
 
 
 async def connect(database_url: str) -> asyncpg.Connection:
@@ -116,25 +119,58 @@ def find_ledger_faults(found: dict[str, Any]) -> tuple[str, ...]:
 
 
 async def holds_facts(redis_url: str) -> EngineFacts:
-    """Check the Redis server for holds; raises OperatorError if it is unreachable."""
+    """Check every Redis server for holds; raises OperatorError if none is reachable."""
     try:
-        client = Redis.from_url(
-            redis_url, socket_timeout=ANSWER_WITHIN_S, socket_connect_timeout=ANSWER_WITHIN_S
-        )
+        place = parse_redis_url(redis_url)
+        nodes = await find_nodes(place)
+        found = [await _look(place, node) for node in nodes]
     except ValueError as error:
         raise OperatorError(f"HOLDFAST_REDIS_URL cannot be parsed: {_line(error)}") from None
-    try:
-        found = await client.info("everything")
-        ahead_s = 0.0 if _is_sentinel(found) else await _ahead_s(client)
     except (AuthenticationError, NoPermissionError) as error:
         raise OperatorError(f"Redis refused us: {_line(error)}; look at HOLDFAST_REDIS_URL") from None
+    except ResponseError as error:
+        raise OperatorError(
+            f"Redis does not answer as a {place.kind}: {_line(error)}; look at HOLDFAST_REDIS_URL"
+        ) from None
     except (RedisError, OSError, TimeoutError) as error:
         raise OperatorError(
             f"Redis cannot be reached: {_line(error)}; is it up, and is HOLDFAST_REDIS_URL right?"
         ) from None
-    finally:
-        await client.aclose()
-    return EngineFacts(_redis_name(found), find_redis_faults(found), ahead_s)
+    names = dict.fromkeys(one.version for one in found if one.version)
+    return EngineFacts(
+        ", ".join([*names, *_describe(nodes)]),
+        tuple(dict.fromkeys(fault for one in found for fault in one.faults)),
+        max((one.ahead_s for one in found), key=abs),
+        tuple(dict.fromkeys(warning for one in found for warning in one.warnings)),
+    )
+
+
+async def _look(place: RedisPlace, node: RedisNode) -> EngineFacts:
+    """One server. If there are others, being away is a warning: they can sell."""
+    try:
+        async with connected(node.url) as client:
+            found = await client.info("everything")
+            ahead_s = 0.0 if _is_sentinel(found) else await _ahead_s(client)
+            faults, warnings = find_redis_faults(found, place.kind, is_primary=node.is_primary), list[str]()
+            if place.kind == "cluster" and node.is_primary:
+                of_cluster, warnings = await find_cluster_faults(client)
+                faults = (*faults, *of_cluster)
+    except (AuthenticationError, NoPermissionError, ValueError):
+        raise
+    except (RedisError, OSError, TimeoutError) as error:
+        if place.kind != "cluster" and node.is_primary:
+            raise
+        what = "a primary" if node.is_primary else "a replica"
+        return EngineFacts("", (), 0.0, (f"{node.name}, {what}, cannot be reached: {_line(error)}",))
+    named = tuple(f"{node.name}: {fault}" if node.name else fault for fault in faults)
+    return EngineFacts(_redis_name(found), named, ahead_s, tuple(warnings))
+
+
+def _describe(nodes: list[RedisNode]) -> list[str]:
+    if len(nodes) == 1:
+        return []
+    primaries = sum(node.is_primary for node in nodes)
+    return [f"primaries: {primaries}, replicas: {len(nodes) - primaries}"]
 
 
 async def _ahead_s(client: Redis) -> float:
@@ -147,24 +183,26 @@ def _is_sentinel(found: dict[str, Any]) -> bool:
     return "sentinel" in (found.get("redis_mode"), found.get("server_mode"))
 
 
-def find_redis_faults(found: dict[str, Any]) -> tuple[str, ...]:
+def find_redis_faults(
+    found: dict[str, Any], kind: str = "server", *, is_primary: bool = True
+) -> tuple[str, ...]:
     if _is_sentinel(found):
         return (
-            "this is a Sentinel, not a Redis server: point HOLDFAST_REDIS_URL to an address that follows the "
-            "primary, such as a virtual IP or HAProxy",
+            "this is a Sentinel, not a Redis server: name the service that it watches, as in "
+            "HOLDFAST_REDIS_URL=redis+sentinel://host:26379,host:26379/service/0",
         )
     faults = []
-    if int(found.get("cluster_enabled", 0)):
+    if int(found.get("cluster_enabled", 0)) and kind != "cluster":
         faults.append(
-            "this Redis is a node of a Redis Cluster (cluster_enabled:1), which is not supported: "
-            "use one primary without cluster mode"
+            "this Redis is a node of a Redis Cluster (cluster_enabled:1): set "
+            "HOLDFAST_REDIS_URL=redis+cluster://host:6379,host:6379"
         )
     version = str(found["redis_version"])
     if tuple(int(part) for part in version.split(".")[:2]) < REDIS_OLDEST:
         faults.append(f"Redis {version} is too old: use Redis 6.2 or newer, or Valkey")
     if (policy := found.get("maxmemory_policy")) != "noeviction":
         faults.append(f"Redis has maxmemory-policy {policy} and would throw holds away: set it to noeviction")
-    if found.get("role") != "master":
+    if is_primary and found.get("role") != "master":
         faults.append("this Redis is a replica: point HOLDFAST_REDIS_URL to the primary")
     return tuple(faults)
 

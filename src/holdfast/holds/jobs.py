@@ -40,6 +40,7 @@ class SaleJobs:
         self._bookings = bookings
         self._claims = claims
         self._seatmap = seatmap
+        self._redis = redis
         self._config = config
         self._shows_max = shows_max
         self._seen: dict[int, dict[MapDifference, float]] = {}  # by show; since when
@@ -56,7 +57,7 @@ class SaleJobs:
 
     async def rebuild_stale(self) -> int:
         """Rebuild maps that were marked: Redis was unreachable, or the show was changed."""
-        if await self._is_redis_down():
+        if not await self._redis.is_reachable():
             return 0
         shows = await self._bookings.stale_sales(self._shows_max)
         done = 0
@@ -64,8 +65,10 @@ class SaleJobs:
             try:
                 await self._seatmap.rebuild(show_id, "marked")
                 done += 1
-            except EngineDown:
-                raise
+            except EngineDown as down:
+                if down.engine != "holds":
+                    raise
+                log.info("Redis unreachable; a marked map waits", show_id=show_id)  # of a cluster: its node
             except Exception as error:  # one broken show must not stop the rebuild of the others
                 log.error("cannot rebuild a map", show_id=show_id, error=repr(error))
         return done
@@ -75,7 +78,7 @@ class SaleJobs:
         a rebuild. First shows that differed the last time and shows with traffic, then the next open sales:
         a show without traffic may have missed an update, too."""
         try:
-            if not await self._comparing.take():
+            if not await self._may_compare():
                 self._seen.clear()
                 return 0
             for show_id in await self._shows_to_compare():
@@ -83,6 +86,12 @@ class SaleJobs:
         except EngineDown:  # nothing to compare with
             return 0
         return 0
+
+    async def _may_compare(self) -> bool:
+        try:
+            return await self._comparing.take()
+        except EngineDown:  # of a cluster, the node with the lease: workers do the same work meanwhile
+            return await self._redis.is_reachable()
 
     async def _shows_to_compare(self) -> list[int]:
         most = self._shows_max
@@ -96,8 +105,10 @@ class SaleJobs:
     async def _compare_or_log(self, show_id: int) -> None:
         try:
             await self.compare_show(show_id)
-        except EngineDown:
-            raise
+        except EngineDown as down:
+            if down.engine != "holds":
+                raise
+            # Of a cluster, its node; maps of other nodes are compared. With one server, all end here at once.
         except Exception as error:  # a broken map is replaced, and does not stop the others' comparison
             log.error("cannot compare a map", show_id=show_id, error=repr(error))
             await self._bookings.mark_map_stale(show_id)
@@ -133,10 +144,3 @@ class SaleJobs:
     @property
     def _tolerance_s(self) -> float:
         return self._config.compare_pause_s * 0.75
-
-    async def _is_redis_down(self) -> bool:
-        try:
-            await self._claims.epoch(0)
-        except EngineDown:
-            return True
-        return False

@@ -55,11 +55,12 @@ class MapUpdates:
             log.warning("a map that was not updated could not be marked", show_id=show_id)
 
     async def _settle_many(self, updates: Sequence[tuple[int, tuple[Settlement, ...]]]) -> list[bool]:
-        """False for updates of a show whose map is broken; the others are not concerned."""
+        """False for updates of a show whose map is broken or out of reach; the others are not concerned."""
         by_show: dict[int, list[Settlement]] = {}
         for show_id, settlements in updates:
             by_show.setdefault(show_id, []).extend(settlements)
         failed = await self._claims.settle_pools(by_show)
         for show_id, error in failed.items():
-            log.error("a map cannot be updated", show_id=show_id, error=str(error))
+            if not isinstance(error, EngineDown):
+                log.error("a map cannot be updated", show_id=show_id, error=str(error))
         return [show_id not in failed for show_id, _ in updates]

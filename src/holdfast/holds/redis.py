@@ -12,6 +12,7 @@ from redis.exceptions import ResponseError
 
 from holdfast.bookings import HoldLimits
 from holdfast.claim import LimitReached, MapMissing, NotEnoughUnits, PoolClosed, UnitsTaken, pool_keys
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.redis import Redis, Script
 from holdfast.holds.choice import BestAvailable
@@ -43,25 +44,29 @@ class HoldScripts:
         # A claim outlives its row: if it ended first, Redis would offer seats that PostgreSQL still refuses.
         self._claim_grace_ms = claim_grace_ms
 
-    async def hold_many(self, requests: Sequence[HoldRequest]) -> list[HoldOutcome]:
-        """One script call per show, all in one round trip: requests for the same show travel together."""
+    async def hold_many(self, requests: Sequence[HoldRequest]) -> list[HoldOutcome | EngineDown]:
+        """One script call per show, all in one round trip (of a cluster, one per node): requests for the
+        same show travel together."""
         by_show: dict[int, list[int]] = {}
         for position, request in enumerate(requests):
             by_show.setdefault(request.show.show_id, []).append(position)
         began = perf_counter()
-        async with self._redis.lease() as link:
-            # hold.lua compares the run id with the map's: a restarted server must not sell from a map
-            # that another process of it wrote, because it may have lost claims.
-            calls = [
-                (pool_keys(show_id), (link.run_id, self._packed(requests, positions), *self._limits))
-                for show_id, positions in by_show.items()
-            ]
-            replies = await link.scripts(HOLD, calls)
-        outcomes: list[HoldOutcome] = [MapMissing()] * len(requests)
+        # hold.lua compares the run id of its server with the map's: a restarted server must not sell from a
+        # map that another process of it wrote, because it may have lost claims.
+        calls = [
+            (pool_keys(show_id), (self._packed(requests, positions), *self._limits))
+            for show_id, positions in by_show.items()
+        ]
+        replies = await self._redis.scripts(HOLD, calls)
+        outcomes: list[HoldOutcome | EngineDown] = [MapMissing()] * len(requests)
         counts: Counter[str] = Counter()
         for (show_id, positions), reply in zip(by_show.items(), replies, strict=True):
             if reply == b"map_missing":
                 counts["map_missing"] += len(positions)
+            elif isinstance(reply, EngineDown):  # of a cluster, the node of this show
+                counts["down"] += len(positions)
+                for position in positions:
+                    outcomes[position] = reply
             elif isinstance(reply, ResponseError):
                 # Its keys are not what the scripts expect. Other shows of the batch are not concerned.
                 log.error("a map cannot be read", show_id=show_id, error=str(reply))

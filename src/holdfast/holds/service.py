@@ -219,7 +219,7 @@ class HoldService:
 
     async def _hold_many(
         self, requests: Sequence[HoldRequest]
-    ) -> list[HoldOutcome | Onward | StaleCatalogue]:
+    ) -> list[HoldOutcome | Onward | StaleCatalogue | EngineDown]:
         """Losers get their outcome; winners go on to PostgreSQL together, without waking their callers."""
         with fault_injection.fault_points("map.hold"):
             outcomes = await self._scripts.hold_many(requests)

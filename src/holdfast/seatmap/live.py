@@ -11,8 +11,7 @@ the process' time, and waits so long between two rounds that it stays a share: t
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from holdfast.catalogue import NoSuchShow
 from holdfast.claim import pool_keys
@@ -20,7 +19,8 @@ from holdfast.config import Config
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.engines.redis import Redis, Script
+from holdfast.engines.open_redis import open_redis
+from holdfast.engines.redis import Script
 from holdfast.errors import Busy
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
 from holdfast.seatmap.feed import (
@@ -59,7 +59,7 @@ class LiveMaps:
     def __init__(self, seatmap: SeatMap, config: Config) -> None:
         # Links of our own: a wait for changes takes one for as long as it lasts.
         timeout_s = config.redis_timeout_ms / 1000
-        self._redis = Redis(config.redis_url, links_max=LINKS_MAX, timeout_s=timeout_s)
+        self._redis = open_redis(config.redis_url, links_max=LINKS_MAX, timeout_s=timeout_s)
         self._seatmap = seatmap
         self._viewers_max = config.viewers_max
         self._per_address_max = config.viewers_per_address_max
@@ -68,6 +68,7 @@ class LiveMaps:
         self._opening: Cache[int, Feed] = Cache(self._open, fresh_s=0, stale_max_s=0)
         self._places: Counter[str] = Counter()  # streams of an address
         self._count = self._number = 0
+        self._away_until = 0.0
         self.is_draining = False
 
     # ── viewers ──────────────────────────────────────────────────────────────────────────────────────────
@@ -144,11 +145,14 @@ class LiveMaps:
         if not self._feeds:
             return 0
         try:
-            spent_s = await self._send_changes()
+            spent_s, away = await self._send_changes()
         except EngineDown:
-            spent_s = await self._send_from_postgres()
+            spent_s, away = await self._send_from_postgres(list(self._feeds.values())), []
             await asyncio.sleep(AWAY_PAUSE_S)
         now = time.monotonic()
+        if away and now >= self._away_until:  # a node of a cluster; viewers of other shows do not wait for it
+            self._away_until = now + AWAY_PAUSE_S
+            spent_s += await self._send_from_postgres(away)
         for feed in list(self._feeds.values()):
             self._admit_waiting(feed, now)
             if now - feed.sent_at >= HEARTBEAT_S:
@@ -189,26 +193,22 @@ class LiveMaps:
         feed.frames.put_before([read_step(entry_id, fields[1]) for entry_id, fields in reversed(entries)])
 
     async def _look(self, feed: Feed) -> int:
-        async with self._redis.lease() as link:
-            keys, args = pool_keys(feed.show_id), (link.run_id, round(LOOK_S * 1000))
-            left_ms = int(await link.script(LOOK, keys, args))
+        keys, args = pool_keys(feed.show_id), (round(LOOK_S * 1000),)
+        left_ms = int(await self._redis.script(LOOK, keys, args))
         feed.look_at = time.monotonic() + max(left_ms, 0) / 1000
         return left_ms
 
-    async def _send_changes(self) -> float:
-        """Send what the stream has after the version of each feed; the seconds it took."""
-        watched = list(self._feeds.values())
-        keys = [changes_key(feed.show_id) for feed in watched]
-        after = [f"{feed.version}-0" for feed in watched]
-        found = await self._redis.call(
-            "XREAD", "COUNT", STEPS_MAX, "BLOCK", self._block_ms, "STREAMS", *keys, *after
-        )
-        by_key = dict(zip(keys, watched, strict=True))
+    async def _send_changes(self) -> tuple[float, list[Feed]]:
+        """Send what the stream has after the version of each feed; the seconds it took, and the feeds whose
+        stream cannot be reached."""
+        by_key = {changes_key(feed.show_id): feed for feed in self._feeds.values()}
+        after = {key: f"{feed.version}-0" for key, feed in by_key.items()}
+        read = await self._redis.read_streams(after, count=STEPS_MAX, block_ms=self._block_ms)
         spent_s = 0.0
-        for key, entries in _streams(found):
+        for key, entries in read.found:
             steps = [read_step(entry_id, fields[1]) for entry_id, fields in entries]
             spent_s += await self._go_on(by_key[key], steps)
-        return spent_s
+        return spent_s, [by_key[key] for key in read.unread]
 
     async def _go_on(self, feed: Feed, steps: Sequence[MapChange]) -> float:
         if not follow_on(
@@ -220,9 +220,9 @@ class LiveMaps:
         metrics.add("changes_sent_total", len(steps) * len(feed.viewers))
         return await self._send_to_all(feed, feed.take(steps))
 
-    async def _send_from_postgres(self) -> float:
+    async def _send_from_postgres(self, feeds: Sequence[Feed]) -> float:
         spent_s = 0.0
-        for feed in list(self._feeds.values()):
+        for feed in feeds:
             try:
                 spent_s += await self._send_to_all(
                     feed, feed.turn_to(await self._seatmap.snapshot(feed.show_id))
@@ -278,9 +278,3 @@ def retry(number: int) -> bytes:
 
 
 RETRY_FRAMES = [retry_frame(wait_ms) for wait_ms in RETRIES_MS]
-
-
-def _streams(found: Any) -> Iterable[tuple[str, Any]]:
-    """XREAD answers nothing, pairs, or with a newer protocol a map."""
-    pairs = found.items() if isinstance(found, dict) else found or ()
-    return [(key.decode(), entries) for key, entries in pairs]

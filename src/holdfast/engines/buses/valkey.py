@@ -8,7 +8,8 @@ from redis.exceptions import ResponseError
 
 from holdfast.engines.bus import BusPlace, Message, OutOfStep, Reader
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.redis import Redis, Script
+from holdfast.engines.open_redis import open_redis
+from holdfast.engines.redis import Script
 
 APPEND = Script("holdfast.engines.buses", "append")
 LINKS_MAX = 16  # a reader that waits keeps one
@@ -17,7 +18,8 @@ WAIT_MAX_S = 1.0
 
 class ValkeyBus:
     def __init__(self, place: BusPlace) -> None:
-        self._redis = Redis(place.url, links_max=LINKS_MAX, timeout_s=place.timeout_s + WAIT_MAX_S)
+        timeout_s = place.timeout_s + WAIT_MAX_S
+        self._redis = open_redis(place.url, links_max=LINKS_MAX, timeout_s=timeout_s)
         self._key = f"bus:{{{place.name}}}"
         self._messages_max = place.messages_max
 
