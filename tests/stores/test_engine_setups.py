@@ -99,6 +99,12 @@ class TestRedis:
             with pytest.raises(OperatorError, match="Redis refused us"):
                 await holds_facts(f"redis+cluster://ann:wrong@{place}")
 
+    async def test_rate_limits_can_have_a_server_of_their_own(self, config: Config, tmp_path: Path) -> None:
+        async with a_valkey(tmp_path) as url, open_app(replace(config, limits_url=url)) as app:
+            await app.accounts.limits.take("guest", address="198.51.100.9")
+            async with Redis.from_url(url) as other:
+                assert await other.keys("limit:*")
+
     async def test_one_that_is_full_is_down_and_does_not_fail_its_callers(self, tmp_path: Path) -> None:
         """Sales go on in PostgreSQL then; other errors would be a 500."""
         async with a_valkey(tmp_path, "--maxmemory", "1") as url:

@@ -1,24 +1,17 @@
 """Mail over STARTTLS and with a password, to servers with a trusted and an untrusted certificate (R29)."""
 
-import ssl
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 from holdfast.notifications.senders import build_senders
 from tests.support import shows as cast
+from tests.support.certificates import Vouched, vouched_certificate
 from tests.support.mail_servers import MAIL_FROM, MailServer, a_mail_server, a_reader, an_office
 from tests.support.own_engines import hold
 
@@ -26,39 +19,9 @@ LOGIN = ("box@hall.example", "p@ss/word")
 IN_URL = "box%40hall.example:p%40ss%2Fword"
 
 
-@dataclass(frozen=True)
-class Vouched:
-    """A certificate for 127.0.0.1 that vouches for itself."""
-
-    file: Path
-    server: ssl.SSLContext
-
-
 @pytest.fixture(scope="module")
 def vouched(tmp_path_factory: pytest.TempPathFactory) -> Vouched:
-    folder, key = tmp_path_factory.mktemp("tls"), ec.generate_private_key(ec.SECP256R1())
-    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail.test")]), datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
-    file, secret = folder / "mail.pem", folder / "mail.key"
-    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file, secret)
-    return Vouched(file, context)
+    return vouched_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

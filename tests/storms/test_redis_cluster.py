@@ -16,7 +16,7 @@ TIMES_HELD = 150
 async def test_no_hold_is_lost_and_no_seat_is_sold_twice(is_full: bool) -> None:
     with engine_folder() as folder:
         async with (
-            a_cluster(folder, replicas=3) as cluster,
+            a_cluster(folder, replicas=3, node_timeout_ms=1000) as cluster,
             office(web=2 if is_full else 1, redis_url=cluster.url) as stage,
         ):
             programme = await a_programme(stage)

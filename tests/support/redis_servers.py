@@ -34,7 +34,6 @@ SETTINGS = {
 CLUSTER_SETTINGS = {
     "cluster-enabled": "yes",
     "cluster-config-file": "nodes.conf",
-    "cluster-node-timeout": "1000",
     "cluster-require-full-coverage": "no",
 }
 SENTINEL_SETTINGS = {"down-after-milliseconds": 500, "failover-timeout": 2000, "parallel-syncs": 1}
@@ -155,9 +154,15 @@ class Cluster:
 
 
 @asynccontextmanager
-async def a_cluster(folder: Path, primaries: int = 3, replicas: int = 0) -> AsyncIterator[Cluster]:
-    """Replicas of the first primaries. Joined by the commands that redis-cli would send."""
-    servers = [make_server(folder, f"node-{i}", **CLUSTER_SETTINGS) for i in range(primaries + replicas)]
+async def a_cluster(
+    folder: Path, primaries: int = 3, replicas: int = 0, node_timeout_ms: int = 3000
+) -> AsyncIterator[Cluster]:
+    """Replicas of the first primaries. Joined by the commands that redis-cli would send.
+
+    `node_timeout_ms`: then a node counts as dead; a busy machine is not a dead node.
+    """
+    given = CLUSTER_SETTINGS | {"cluster-node-timeout": str(node_timeout_ms)}
+    servers = [make_server(folder, f"node-{i}", **given) for i in range(primaries + replicas)]
     cluster = Cluster(servers[:primaries], servers[primaries:])
     async with running(*servers):
         for number, (server, (first, end)) in enumerate(zip(cluster.primaries, cluster.ranges, strict=True)):
