@@ -101,7 +101,8 @@ async def test_an_evening_with_a_server_that_stops(is_full: bool, tmp_path: Path
                 waits = {"with a network": waits_of(stewards)}
 
             forger = Forger(evening.codes, seed=30, without=TYPED_SO)
-            forged = [forger.next()[1] for _ in range(size)]
+            # A code that was cut off at its beginning is an empty line: a scanner does not answer to that.
+            forged = [code for _ in range(size) if (code := forger.next()[1])]
             alone = [evening.while_alone(g, forged[g :: len(GATES)]) for g in range(len(GATES))]
             await everywhere(evening, stewards, alone)
             waits["alone"] = waits_of(stewards)
