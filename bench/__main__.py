@@ -140,7 +140,9 @@ def measure(part: Part, session: Session) -> list[Figure]:
         raise BenchError(
             "something took longer than the bench waits, and the machine was not busy"
         ) from error
-    except (AssertionError, BenchError) as error:  # a check of the bench, or of what it shares with the tests
+    except BenchError:
+        raise
+    except AssertionError as error:  # of a module that the bench shares with the tests
         raise BenchError(str(error) or "a check of tests/support failed without a message") from error
     except Exception as error:  # the parts after it are measured all the same
         traceback.print_exc()
