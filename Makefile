@@ -6,12 +6,14 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 SLOWEST := --durations 25 --durations-min 2
+# Processes of `make test`. More than cores: a test often waits for a browser or for another process.
+WORKERS := 5
 
 # Where this is set, every process would recompile its modules: a second each.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dispatch test storm lint check quick bench lab peers docs site screenshots lock clean
+.PHONY: help demo dispatch test storm gameday lint check quick bench lab peers docs site screenshots release lock clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
@@ -27,13 +29,16 @@ ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	@failed=0; set -x; \
-	$(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not alone" $(SLOWEST) || failed=1; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not alone" $(SLOWEST) || failed=1; \
 	$(BIN)/python -m pytest -m alone $(SLOWEST) || failed=1; \
 	exit $$failed
 endif
 
 storm: $(DEV)  ## the storms of the tests at their whole size, with their figures: minutes
 	$(BIN)/python -m pytest tests/storms --full -s $(ARGS)
+
+gameday: $(DEV)  ## plant ten faults in a running box office; see that doctor, alerts and dashboards name them: minutes
+	$(BIN)/python -m pytest tests/storms/test_game_day.py --full -s $(ARGS)
 
 lint: $(DEV)  ## format, lint, types
 	$(BIN)/ruff format --check .
@@ -65,12 +70,16 @@ screenshots: $(DEV)  ## retake the pictures in docs/pictures; needs Chromium
 	$(BIN)/python -m tools.screenshots
 	$(BIN)/python -m tools.dispatch_screenshots
 
+release: $(DEV)  ## rehearse a release: build it twice, check it, sign it; keeps nothing (ARGS="--output dist --key FILE" does)
+	$(BIN)/python -m tools.release $(ARGS)
+
 lock:  ## write requirements/*.txt from pyproject.toml; needs uv (ARGS="--upgrade" for newer versions)
 	uv pip compile pyproject.toml --group dev --group bench --group docs --group examples --group build $(LOCK) $(ARGS) -o requirements/dev.txt
 	uv pip compile pyproject.toml --group build $(LOCK) -c requirements/dev.txt -o requirements/run.txt
 	uv pip compile pyproject.toml --group build $(EXTRAS) $(LOCK) -c requirements/dev.txt -o requirements/image.txt
+	uv pip compile --group release $(LOCK) -o requirements/release.txt
 
-EXTRAS := --extra stripe --extra razorpay --extra nats --extra kafka
+EXTRAS := --extra stripe --extra razorpay --extra nats --extra kafka --extra tracing --extra archive
 LOCK := --universal --generate-hashes --no-emit-index-url --no-header -q
 
 clean:  ## remove what the recipes made: the environment, the site, caches, the demo's data

@@ -4,59 +4,71 @@ import asyncio
 import gc
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import httpx2
 import hypothesis
 import pytest
 import uvicorn
+import uvloop
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling, Scheduling
 
 from holdfast.app import App, asgi_app, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded import Engines, engines
-from holdfast.engines.migrate import migrate
-from holdfast.engines.postgres import Postgres, Queries
+from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.sandbox.process import KEEP_ALIVE_S, SandboxSetup, open_sandbox
 from holdfast.web.asgi import Application
 from tests.support import shows as cast
+from tests.support.empty_ledger import fill_with_ledger, provide_place, remove_place
 from tests.support.engine_folder import engine_folder
-from tests.support.second_ledger import administration, empty_valkey
+from tests.support.second_ledger import PRISTINE, administration, empty_valkey, make_ledger
 from tests.support.shows import Fan
 from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
 NUMBERS_PER_FILE = 100_000
-Q = Queries("holdfast.backup")
 _ledgers = count(1)
-PRISTINE = "pristine"  # a database with every migration and nothing in it
 HERE = Path(__file__).parent
 ORDER = ("browser", "storms", "stores", "journeys", "tidy", "rules")  # the longest first
 # Files that take a minute begin before others of their folder: no process ends long after the others.
-LONG = ("schemathesis", "cli", "gate_command", "growth")
-# Of folders whose tests share a box office of several processes, or a browser.
-HALF = {"browser": "test_r", "storms": "test_d"}  # files before and after these are two groups
+LONG = ("schemathesis", "cli", "gate_command", "growth", "crash_points", "kills", "roles", "waitlist")
+HALF = "test_r"  # tests in a browser share it and a box office: files before and after this are two groups
 WHOLE = "tidy"  # one group: every process that takes a part of it would parse all files
+# Storms with a box office of their own. The others share one, and are one group.
+APART = {"agreement", "buses", "crash_points", "failover", "mail", "offline_gates"}
+APART |= {"payment_storm", "redis_cluster", "roles", "waitlist"}
 # Storms that measure time, or count on their own time-outs. The others judge outcomes only. In floods, hashes
 # of strangers give way to all other work: beside other tests they would wait until their requests time out.
-HURRIED = {"floods", "flushall", "kills", "no_worker", "paused"}
-HURRIED |= {"price_steps", "sell_out", "stadium", "viewers"}
+HURRIED = {"floods", "no_worker", "price_steps", "sell_out", "stadium", "viewers"}
 # No time limit per example: a busy machine is not a failure, and speed is measured in bench/.
 hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
-gc.set_threshold(20_000, 20, 100)  # as a worker of the box office has it
+# As a worker of the box office has them. With Python's own loop, tests take a quarter more of the processor.
+gc.set_threshold(20_000, 20, 100)
+asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="storms and queues at their whole size: minutes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # which the other processes of a parallel run have
+        provide_place()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        remove_place()
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
@@ -68,14 +80,32 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has n
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
         folder, name = path.split("/")[1:3]
-        if folder == WHOLE:
-            return folder
-        # In halves: the others would be done long before a whole folder.
-        return f"{folder} {name < HALF[folder]}" if folder in HALF else path
+        if folder == "browser":
+            return f"{folder} {name < HALF}"
+        is_shared = folder == "storms" and subject_of(Path(path)) not in APART
+        if folder == "stores" and name.startswith("test_pods_"):
+            return "pods"  # they share a house
+        return folder if folder == WHOLE or is_shared else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
     return GroupScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Each process of a parallel run begins with other files: what it compiles, the others find compiled."""
+    given = getattr(session.config, "workerinput", None)
+    if given is None:
+        return
+    places = [Path(one.partition("::")[0]).absolute() for one in session.config.args]
+    files = sorted(
+        file for place in places for file in ([place] if place.is_file() else place.rglob("test_*.py"))
+    )
+    share = -(-len(files) // given["workercount"])
+    first = share * int(given["workerid"].removeprefix("gw"))
+    for file in files[first : first + share]:
+        with suppress(Exception):  # it is imported again when it is collected: then the trouble is reported
+            import_module(".".join(file.relative_to(HERE.parent).with_suffix("").parts))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -110,10 +140,8 @@ def pytest_collection_finish() -> None:
 async def running_engines() -> AsyncIterator[Engines]:
     # Several box offices of one process share them.
     with engine_folder() as folder:
+        await fill_with_ledger(folder)
         async with engines(folder, connections_max=200) as both:
-            connection = await asyncpg.connect(both.database_url)
-            await migrate(connection)
-            await connection.close()
             async with administration(both.database_url) as postgres:
                 await postgres.execute(f"CREATE DATABASE {PRISTINE} TEMPLATE holdfast")
             yield both
@@ -171,14 +199,8 @@ def shared_config(running_engines: Engines, sandbox: str) -> Config:
 @pytest.fixture(scope="module")
 async def config(shared_config: Config, tmp_path_factory: pytest.TempPathFactory) -> Config:
     """A new ledger for each file: no test depends on which files ran before it in the same process."""
-    async with administration(shared_config.database_url) as postgres:
-        await postgres.execute("DROP DATABASE IF EXISTS holdfast WITH (FORCE)")
-        await postgres.execute(f"CREATE DATABASE holdfast TEMPLATE {PRISTINE} STRATEGY file_copy")
-    ledger = await asyncpg.connect(shared_config.database_url)
-    await ledger.execute("UPDATE ledger_mark SET ledger_id = gen_random_uuid()")
     # Each file has numbers of its own: what is left of another test is not taken for one of this file's.
-    await ledger.fetch(Q.skip_numbers, next(_ledgers) * NUMBERS_PER_FILE)
-    await ledger.close()
+    await make_ledger(shared_config.database_url, numbers_from=next(_ledgers) * NUMBERS_PER_FILE)
     await empty_valkey(shared_config.redis_url)
     return replace(shared_config, data_dir=str(tmp_path_factory.mktemp("data")))
 

@@ -75,6 +75,12 @@ MONEY = (
     Panel("Answers of the gateway", "reqps", rate("gateway_answers_total", "answer")),
     Panel("Time of a call of the gateway", "s", quantiles("gateway_seconds", by="step")),
     Panel("Calls of the gateway under way", "short", {"calls": "sum(holdfast_gateway_calls)"}),
+    Panel(
+        "Answer of the gateway to a question",
+        "s",
+        gauge(answer="gateway_probe_seconds"),
+        "Every half minute, also without payments.",
+    ),
     Panel("Payments open", "short", gauge(under_way="payments_under_way", watched="payments_watched")),
     Panel(
         "For a person",
@@ -146,6 +152,56 @@ ENGINES = (
         gauge(synchronous="ledger_standbys", missing="ledger_standbys_missing"),
     ),
     Panel("Lag of standbys", "s", gauge(lag="ledger_standby_lag_seconds")),
+    Panel(
+        "Age of the newest backup",
+        "s",
+        gauge(age="backup_age_seconds", reported_above="backup_age_max_seconds"),
+    ),
+    Panel(
+        "Clocks of engines",
+        "s",
+        {"{{engine}}": "max by (engine) (abs(holdfast_clock_ahead_seconds))"},
+        "Difference from the clocks of our machines.",
+    ),
+    Panel(
+        "Free room on disks",
+        "bytes",
+        {
+            "free {{instance}} {{place}}": "min by (instance, place) (holdfast_disk_free_bytes)",
+            "missing {{instance}} {{place}}": "max by (instance, place) (holdfast_disk_missing_bytes)",
+        },
+    ),
+    Panel("Size of the ledger", "bytes", gauge(size="ledger_bytes")),
+    Panel(
+        "Days left of certificates",
+        "d",
+        {"{{place}}": "min by (place) (holdfast_certificate_days_left)"},
+    ),
+    Panel("Memory of Redis in use", "percentunit", gauge(used="redis_memory_share")),
+    Panel(
+        "Evictions of Redis",
+        "short",
+        gauge(servers_that_evict="redis_evicts", keys_evicted="redis_evicted_keys"),
+        "Should be 0.",
+    ),
+    Panel("Workers missing", "short", gauge(missing="worker_missing"), "Should be 0."),
+    Panel(
+        "Pods behind home",
+        "bytes",
+        {
+            "{{pod}}": "max by (pod) (holdfast_pod_behind_bytes)",
+            "{{pod}}: log retained": "max by (pod) (holdfast_pod_log_retained_bytes)",
+        },
+    ),
+    Panel(
+        "Pods cut off, shows fenced",
+        "short",
+        {
+            "{{pod}}: cut off": "max by (pod) (holdfast_pod_cut_off)",
+            "{{pod}}: fenced": "max by (pod) (holdfast_fenced_shows)",
+        },
+        "Should be 0.",
+    ),
 )
 DASHBOARDS = {"on-sale": ON_SALE, "money": MONEY, "queue": QUEUE, "engines": ENGINES}
 

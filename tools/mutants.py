@@ -52,7 +52,7 @@ NO_RANGE_IN_LEDGER = Patch(
 )
 NO_RANGE_IN_REDIS = Patch(
     "src/holdfast/holds/limits.lua",
-    '  if tonumber(live[2] or 0) + n > party_seats_max then return {"range_full"} end\n',
+    '  if tonumber(noted[4] or 0) + n > party_seats_max then return {"range_full"} end\n',
     "",
 )
 

@@ -30,7 +30,7 @@ give_up() {
 
 with_uv() {
     # Without a Python that is new enough, uv finds or downloads one itself.
-    [ -x $venv/bin/python ] || uv venv --quiet --python "${python:-3.11}" $venv || return 1
+    [ -x $venv/bin/python ] || uv venv --quiet --seed --python "${python:-3.11}" $venv || return 1
     uv pip install --quiet --python $venv/bin/python --require-hashes -r "$lock" || return 1
     uv pip install --quiet --python $venv/bin/python --no-deps --no-build-isolation -e .
 }

@@ -68,7 +68,8 @@ def settings() -> str:
         "A setting marked *secret* can come from a file, as containers and systemd mount secrets:",
         "`HOLDFAST_MAIL_URL_FILE=/run/secrets/mail_url` in place of `HOLDFAST_MAIL_URL`, and so on for each.",
         "A line end at the end of the file is not part of the value. A file that is missing, unreadable or",
-        "empty stops the program, and so does a secret that is set both ways.",
+        "empty stops the program, and so does a secret that is set both ways. A file that changes is read",
+        "again without a restart: [secrets.md](secrets.md).",
     ]
     by_name = {one.name: one for one in fields(config.Config)}
     for group, names in setting_groups():

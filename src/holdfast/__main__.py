@@ -2,9 +2,11 @@
 
 import sys
 
-from holdfast.cli.main import main
-from holdfast.lean_import import load_structlog
+from holdfast.cli.children import CHILDREN, run_child
 
-if sys.argv[1:2] in (["web-worker"], ["sandbox-worker"], ["jobs"]):  # children that stay
-    load_structlog()
+if sys.argv[1:2] and sys.argv[1] in CHILDREN:
+    run_child(sys.argv[1], sys.argv[2:])
+
+from holdfast.cli.main import main
+
 main()

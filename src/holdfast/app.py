@@ -1,10 +1,10 @@
 """Composition root: engines, subjects, routes and jobs. The only file that knows every folder."""
 
-from collections.abc import AsyncIterator, Container
+from collections.abc import AsyncIterator, Callable, Container
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from functools import partial
+from typing import TYPE_CHECKING, Optional, TypedDict
 
 from holdfast.accounts import (
     AccountAdmin,
@@ -16,9 +16,10 @@ from holdfast.accounts import (
     SecondFactors,
     Sessions,
 )
+from holdfast.app_people import Persons, build_people
+from holdfast.app_sale import build_afterwards, build_money
 from holdfast.attendees import AttendeeStore
 from holdfast.audit_log import AuditLog
-from holdfast.backup import BEAT_PAUSE_S, LedgerMark
 from holdfast.bookings import Bookings, HoldLimits
 from holdfast.catalogue import Catalogue
 from holdfast.checkin import CheckInStore
@@ -27,49 +28,40 @@ from holdfast.claim import Claims
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
 from holdfast.engines.fault_injection import arm
-from holdfast.engines.loop import Job, running
-from holdfast.engines.metrics import metrics
+from holdfast.engines.loop import running
 from holdfast.engines.open_redis import open_redis
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.engines.replica import LOOK_PAUSE_S, ReplicaReader, build_replica
+from holdfast.engines.replica import ReplicaReader, build_replica
+from holdfast.engines.send_traces import send_traces
 from holdfast.holds import HoldScripts, HoldService
 from holdfast.house import House
-from holdfast.house.store import REFRESH_PAUSE_S
 from holdfast.invoices import Invoices
 from holdfast.legal import Legal
 from holdfast.notifications import NotificationStore
 from holdfast.oidc import Identities
-from holdfast.oidc.client import ProviderClient
 from holdfast.organisations import ApiKeys, Invitations, Organisations
 from holdfast.organisers.blocks_store import BlockStore
 from holdfast.organisers.layout_change import LayoutChanger
+from holdfast.organisers.pod_seats import CountSeats, PodSeats
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.removal import CatalogueRemover
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import CatalogueEditor
 from holdfast.outbox import Outbox
-from holdfast.payments import (
-    AfterPayment,
-    Chargebacks,
-    IncomingWebhooks,
-    PaymentStore,
-    Reconciliation,
-    SagaRunner,
-    open_gateway,
-)
+from holdfast.payments import Chargebacks, IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner
+from holdfast.pod_choice import choose_app
+from holdfast.pods import HOME, Directory, PodCounts, PodPlace, PodRouter, parse_pods
 from holdfast.privacy import Erasure, PersonalData
 from holdfast.refunds.service import RefundService
 from holdfast.refunds.store import RefundStore
-from holdfast.replay import FLUSH_PAUSE_S, DemandWriter, QueueReader, Replays
+from holdfast.replay import DemandWriter, Replays
 from holdfast.reports import ReportStore
 from holdfast.search import SearchIndex, SearchSource, SearchStore
 from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
 from holdfast.tickets import Acceptance, Tickets, Transfers
 from holdfast.waitingroom import RoomEditor, WaitingRooms
-from holdfast.waitingroom.guard import FOLLOW_S
-from holdfast.waitingroom.web_load import REPORT_PAUSE_S, LoadReporter
 from holdfast.waitlist import Waitlists
 from holdfast.web.caller import Scope
 from holdfast.web.puzzles import Puzzles
@@ -78,7 +70,7 @@ from holdfast.webhooks_out import OutgoingWebhooks
 
 if TYPE_CHECKING:
     from holdfast.web.asgi import Application
-    from holdfast.web.routing import Route
+    from holdfast.web.routing import Params, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +130,29 @@ class App:
     erasure: Erasure
     pages: Cache[CacheablePage, RenderedPage]
     replica: ReplicaReader | None
+    router: PodRouter["App"]  # the applications of all pods, this one among them
+    pod: str  # the name of this one; empty: the home database
+    home: Optional["App"]  # of a pod: that of the home database, which has the people and the catalogue
+
+    @property
+    def catalogue_home(self) -> "App":
+        """The application whose database has the catalogue that organisers change."""
+        return self.home or self
+
+    def pod_chooser(self) -> Callable[["Params"], "App"] | None:
+        """For web/asgi.py; None without pods, so that their look-up costs nothing."""
+        return partial(choose_app, self) if self.router.has_pods else None
+
+    @property
+    def count_seats(self) -> CountSeats | None:
+        """In the databases of pods; None without pods: where the catalogue is."""
+        if not self.router.has_pods:
+            return None
+        return PodSeats(self.router_database, self.router.directory.follow).count
+
+    def router_database(self, show_id: int) -> Postgres:
+        """Of the pod that owns the show, as this process knows."""
+        return self.router.for_show(show_id).postgres
 
     @property
     def invitations(self) -> Invitations:
@@ -150,56 +165,58 @@ class App:
     # Editors see and change only what the scope of one caller covers, so each caller gets its own.
 
     def catalogue_editor(self, scope: Scope) -> CatalogueEditor:
-        return CatalogueEditor(self.postgres, scope)
+        return CatalogueEditor(self.catalogue_home.postgres, scope)
 
     def show_editor(self, scope: Scope) -> ShowEditor:
-        return ShowEditor(self.postgres, self.catalogue, self.config, scope)
+        home = self.catalogue_home
+        return ShowEditor(home.postgres, home.catalogue, self.config, scope)
 
     def price_rules(self, scope: Scope) -> PriceRulesStore:
+        home, config = self.catalogue_home, self.config
         return PriceRulesStore(
-            self.postgres, self.catalogue, scope, self.config.price_pause_s, self.config.gateway
+            home.postgres, home.catalogue, scope, config.price_pause_s, config.gateway, self.count_seats
         )
 
     def catalogue_remover(self, scope: Scope) -> CatalogueRemover:
-        return CatalogueRemover(self.postgres, self.catalogue, scope)
+        home, pods = self.catalogue_home, pod_databases(self.router)
+        return CatalogueRemover(home.postgres, home.catalogue, scope, pods.get if pods else None)
 
     def room_editor(self, scope: Scope) -> RoomEditor:
         return RoomEditor(self.postgres, self.catalogue, self.waiting_rooms, scope)
 
     def layout_change(self, scope: Scope) -> LayoutChanger:
-        return LayoutChanger(self.postgres, self.catalogue, self.show_editor(scope))
+        home = self.catalogue_home
+        return LayoutChanger(home.postgres, home.catalogue, self.show_editor(scope))
 
 
 @asynccontextmanager
 async def open_app(config: Config) -> AsyncIterator[App]:
-    """Open every subject on its engines; raises EngineDown when the ledger cannot be reached."""
-    postgres = Postgres(
-        config.database_url,
-        pool_max=config.postgres_pool_max,
-        timeout_s=config.postgres_timeout_s,
-        settings={"idle_in_transaction_session_timeout": f"{config.postgres_idle_s}s"},
-        has_standbys=config.ledger_standbys_min > 0,
-        is_shared=bool(config.database_direct_url),
-    )
+    """Open every subject on its engines; raises EngineDown when the ledger cannot be reached.
+
+    With pods, the application of the home database, whose `router` has the others. A pod that cannot be
+    reached does not keep the house from opening: its shows refuse, the others sell.
+    """
+    postgres = _open_postgres(config)
     redis = _open_redis(config, config.redis_url)
     limits_redis = _open_redis(config, config.limits_url) if config.limits_url else redis
-    app = _build_app(config, postgres, redis, limits_redis)
+    router: PodRouter[App] = PodRouter(Directory(postgres))
+    persons = _build_persons(config, postgres, limits_redis, router)
+    app = _build_app(config, (postgres, redis), persons, router)
+    for place in parse_pods(config.pods):
+        app.router.add(place.name, _build_pod(app, place))
     arm(config.crash_at)
     try:
         await app.accounts.open()
         await app.tickets.open()
         await app.house.refresh()
         await app.legal.refresh()
+        await app.router.directory.follow()
         yield app
     finally:
-        await app.demand.close()
-        await app.webhooks_in.close()
         await app.identities.client.close()
-        await app.saga_runner.gateway.close()
-        await app.outbox.close()
         await app.search.close()
-        await app.live.close()
-        app.tickets.close()
+        for each in reversed(list(app.router.by_name.values())):
+            await _close_sale(each)
         await app.accounts.close()
         await limits_redis.close()
         await redis.close()
@@ -208,12 +225,65 @@ async def open_app(config: Config) -> AsyncIterator[App]:
         await postgres.close()
 
 
+async def _close_sale(app: App) -> None:
+    """What every pod has of its own; of a pod other than home, its engines, too."""
+    await app.demand.close()
+    await app.webhooks_in.close()
+    await app.saga_runner.gateway.close()
+    await app.outbox.close()
+    await app.live.close()
+    app.tickets.close()
+    if app.home is not None:
+        await app.redis.close()
+        await app.postgres.close()
+
+
+def _open_postgres(config: Config) -> Postgres:
+    return Postgres(
+        config.database_url,
+        pool_max=config.postgres_pool_max,
+        timeout_s=config.postgres_timeout_s,
+        settings={"idle_in_transaction_session_timeout": f"{config.postgres_idle_s}s"},
+        has_standbys=config.ledger_standbys_min > 0,
+        is_shared=bool(config.database_direct_url),
+    )
+
+
 def _open_redis(config: Config, url: str) -> Redis:
     return open_redis(url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000)
 
 
-def _build_app(config: Config, postgres: Postgres, redis: Redis, limits_redis: Redis) -> App:
+def _build_persons(
+    config: Config, postgres: Postgres, limits_redis: Redis, router: PodRouter[App]
+) -> tuple[Persons, Puzzles]:
+    notifications = NotificationStore(postgres, config)
+    persons = build_people(config, postgres, limits_redis, notifications, partial(pod_databases, router))
+    return persons, Puzzles(limits_redis, config)
+
+
+def pod_databases(router: PodRouter[App]) -> dict[str, Postgres]:
+    """Without that of the home database: none in a house without pods."""
+    return {name: app.postgres for name, app in router.by_name.items() if name != HOME}
+
+
+def _build_pod(home: App, place: PodPlace) -> App:
+    """The application of another pod: people, passes and everything else of the home database are its own."""
+    config = place.configure(home.config)
+    postgres, redis = _open_postgres(config), _open_redis(config, config.redis_url)
+    persons = Persons(**{name: getattr(home, name) for name in Persons._fields})
+    return _build_app(config, (postgres, redis), (persons, home.puzzles), home.router, home, place.name)
+
+
+def _build_app(
+    config: Config,
+    engines: tuple[Postgres, Redis],
+    people: tuple[Persons, Puzzles],
+    router: PodRouter[App],
+    home: App | None = None,
+    pod: str = HOME,
+) -> App:
     """Builds every store and service on its engines. No engine is contacted yet."""
+    (postgres, redis), (persons, puzzles) = engines, people
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     catalogue, replica = _build_catalogue(config, postgres)
     limits = HoldLimits.from_config(config)
@@ -223,15 +293,9 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis, limits_redis: R
     tickets, transfers = Tickets(postgres, catalogue), Transfers(postgres)
     rooms = WaitingRooms(postgres, catalogue, tickets, config)
     holds = HoldService(catalogue, rooms.guard, hold_scripts, bookings, seatmap, config)
-    payments, refund_store = PaymentStore(postgres, config), RefundStore(postgres, config)
-    saga_runner = SagaRunner(payments, holds, claims, catalogue, open_gateway(config), config)
-    refunds = RefundService(refund_store, payments, saga_runner, holds, catalogue)
-    reconciliation = Reconciliation(postgres, payments, saga_runner)
-    chargebacks = Chargebacks(postgres, saga_runner.gateway, config)
-    afterwards = AfterPayment(chargebacks, refunds.refresh_from_gateway)
-    notifications = NotificationStore(postgres, config)
-    persons = _build_people(config, postgres, limits_redis, notifications)
-    return App(
+    tickets_of = partial(_find_tickets, router) if config.pods and home is None else None
+    money = build_money(config, postgres, holds, claims, catalogue, partial(_sells, config, router))
+    app = App(
         config=config,
         postgres=postgres,
         redis=redis,
@@ -242,37 +306,47 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis, limits_redis: R
         seatmap=seatmap,
         live=LiveMaps(seatmap, config),
         holds=holds,
-        waitlists=Waitlists(postgres, catalogue, seatmap, refunds, holds, config),
-        puzzles=Puzzles(limits_redis, config),
-        payments=payments,
-        saga_runner=saga_runner,
-        webhooks_in=IncomingWebhooks(postgres, payments, saga_runner, reconciliation, afterwards, config),
-        reconciliation=reconciliation,
-        chargebacks=chargebacks,
-        refund_store=refund_store,
-        refunds=refunds,
+        waitlists=Waitlists(postgres, catalogue, seatmap, money.refunds, holds, config),
+        puzzles=puzzles,
+        **money._asdict(),
         outbox=Outbox(postgres, config),
         search=SearchStore(config, replica.lag if replica else None),
-        search_index=SearchIndex(postgres, SearchSource(postgres), seatmap),
+        search_index=SearchIndex(
+            postgres, SearchSource(postgres), PodCounts(router, lambda each: each.seatmap)
+        ),
         tickets=tickets,
         transfers=transfers,
         waiting_rooms=rooms,
-        acceptance=Acceptance(postgres, transfers, persons.mail_tokens, persons.sessions),
+        acceptance=Acceptance(postgres, transfers, persons.mail_tokens, persons.sessions, tickets_of),
         checkin=CheckInStore(postgres, catalogue, tickets),
-        passes=Passes(postgres, persons.accounts),
-        invoices=Invoices(postgres),
+        passes=home.passes if home else Passes(postgres, persons.accounts),
+        **build_afterwards(
+            config, postgres, catalogue, replica or postgres, home.postgres if home else postgres, pod
+        )._asdict(),
         blocks=BlockStore(postgres, holds),
-        notifications=notifications,
-        webhooks_out=OutgoingWebhooks(postgres, catalogue, config),
-        reports=ReportStore(postgres, catalogue, replica or postgres),
-        replays=Replays(postgres, catalogue, QueueReader(postgres).load),
         demand=DemandWriter(postgres, holds.wanted),
-        audit_log=AuditLog(postgres),
-        attendees=AttendeeStore(postgres, catalogue),
         pages=build_page_cache(),
         replica=replica,
+        router=router,
+        pod=pod,
+        home=home,
         **persons._asdict(),
     )
+    if home is None:
+        router.add(HOME, app)
+    return app
+
+
+def _sells(config: Config, router: PodRouter[App], show_id: int) -> bool:
+    """Whether the show is in the database of this configuration."""
+    app = router.find(show_id)
+    return app is not None and app.config is config
+
+
+def _find_tickets(router: PodRouter[App], show_id: int) -> tuple[Postgres, Transfers] | None:
+    """Of a show in a pod; None: they are in the home database."""
+    app = router.for_show(show_id)
+    return None if app.home is None else (app.postgres, app.transfers)
 
 
 def _build_catalogue(config: Config, postgres: Postgres) -> tuple[Catalogue, ReplicaReader | None]:
@@ -295,51 +369,6 @@ def _map_sizes(config: Config) -> _MapSizes:
     return {"fresh_s": config.map_fresh_ms / 1000, "bytes_max": config.map_cache_mb * 1_000_000}
 
 
-class _Persons(NamedTuple):
-    """Fields of App."""
-
-    accounts: Accounts
-    organisations: Organisations
-    api_keys: ApiKeys
-    house: House
-    legal: Legal
-    sessions: Sessions
-    mail_tokens: MailTokens
-    people: People
-    second_factors: SecondFactors
-    identities: Identities
-    passkeys: Passkeys
-    account_admin: AccountAdmin
-    personal_data: PersonalData
-    erasure: Erasure
-
-
-def _build_people(
-    config: Config, postgres: Postgres, limits_redis: Redis, notifications: NotificationStore
-) -> _Persons:
-    accounts, tokens = Accounts(postgres, limits_redis, config), MailTokens(postgres)
-    organisations = Organisations(postgres, accounts, config)
-    people = People(postgres, accounts, tokens, notifications)
-    factors = SecondFactors(postgres, accounts, notifications, config)
-    admin = AccountAdmin(postgres, accounts, tokens)
-    return _Persons(
-        accounts=accounts,
-        api_keys=ApiKeys(postgres, accounts.limits),
-        organisations=organisations,
-        house=House(postgres, organisations),
-        legal=Legal(postgres),
-        sessions=Sessions(postgres, accounts, config),
-        mail_tokens=tokens,
-        people=people,
-        identities=Identities(postgres, people, ProviderClient(config)),
-        second_factors=factors,
-        passkeys=Passkeys(postgres, accounts, factors, config),
-        account_admin=admin,
-        personal_data=PersonalData(postgres, people, factors),
-        erasure=Erasure(postgres, accounts, admin),
-    )
-
-
 def asgi_app(
     config: Config, more: tuple["Route", ...] = (), only: Container[str] | None = None
 ) -> "Application":
@@ -347,46 +376,22 @@ def asgi_app(
     from holdfast.routes import ROUTES
     from holdfast.site.pages import problem_page
     from holdfast.web.asgi import Application
+    from holdfast.web_jobs import web_jobs
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[App]:
         async def end_streams() -> int:
             if application.is_draining:
-                app.live.drain()
+                for each in app.router.by_name.values():
+                    each.live.drain()
             return 0
 
-        async with open_app(config) as app, running([*web_jobs(app), (0.1, end_streams)]):
+        async with (
+            send_traces(config, "web"),
+            open_app(config) as app,
+            running([*web_jobs(app), (0.25, end_streams)]),
+        ):
             yield app
 
     application = Application(opened, (*ROUTES, *more), only, problem_page)
     return application
-
-
-def web_jobs(app: App) -> list[tuple[float, Job]]:
-    """The jobs that every web process runs for itself."""
-    return [
-        (app.config.revocations_refresh_s, app.accounts.catch_up),
-        (REFRESH_PAUSE_S, app.house.refresh),
-        (REFRESH_PAUSE_S, app.legal.refresh),
-        (FOLLOW_S, app.waiting_rooms.guard.follow),
-        (REPORT_PAUSE_S, build_load_reporter(app).report),
-        (0.05, app.live.follow),
-        (0.05, app.live.look),
-        (FLUSH_PAUSE_S, app.demand.flush),
-        (1.0, metrics.flush),
-        (BEAT_PAUSE_S, build_ledger_mark(app).beat),
-        *([(LOOK_PAUSE_S, app.replica.look)] if app.replica else []),
-    ]
-
-
-def build_load_reporter(app: App) -> LoadReporter:
-    return LoadReporter(
-        app.postgres,
-        app.waiting_rooms.guard,
-        app.live.viewers_of,
-        payments_max=app.config.gateway_links_max,
-    )
-
-
-def build_ledger_mark(app: App) -> LedgerMark:
-    return LedgerMark(app.postgres, app.redis, Path(app.config.data_dir))

@@ -27,8 +27,17 @@ class Config:
         "the ledger without its pooler, if database_url is PgBouncer in transaction mode; else empty"
     )
     redis_url: str = secret("where holds are decided; empty: an embedded Valkey in data_dir")
+    pods: str = secret(
+        "other databases that sell shows: name=postgresql://…,redis://…, separated by spaces; empty: none"
+    )
     limits_url: str = secret("Redis for rate limits and puzzles; empty: the Redis of the holds")
     data_dir: str = setting(".holdfast", "where the embedded engines store their data")
+    disk_free_min_mb: int = setting(
+        2000, "less room in data_dir, or on the ledger's disk where it can be seen, is reported; 0: never"
+    )
+    backup_age_max_h: int = setting(
+        26, "an older backup is reported; a day, and two hours to make one; 0: backups are not watched"
+    )
     postgres_pool_max: int = setting(6, "connections per process to the ledger")
     postgres_timeout_s: int = setting(5, "time-out of a statement; its outcome is unknown then")
     postgres_idle_s: int = setting(10, "an idle transaction is ended after this: facts wait for it")
@@ -74,8 +83,10 @@ class Config:
         100, "a claim outlives its row by this, so that the next buyer finds the row lapsed"
     )
     batch_max: int = setting(128, "callers in one round trip; 1 switches batching off")
-    waiting_max: int = setting(10_000, "callers waiting for a batch before requests are refused as busy")
-    ledger_only_max: int = setting(32, "holds under way at once while Redis is unreachable")
+    waiting_max: int = setting(
+        10_000, "callers per process waiting for a batch before requests are refused as busy"
+    )
+    ledger_only_max: int = setting(32, "holds under way at once in a process while Redis is unreachable")
     sale_lock_wait_ms: int = setting(
         3000, "a hold, payment or refund waits this long for a locked show, then it is refused as busy"
     )
@@ -135,9 +146,17 @@ class Config:
 
     # facts
     bus_url: str = secret("bus for facts: nats://…, kafka://… or a Redis; empty: the Redis of the holds")
+    bus_replicas: int = setting(
+        1, "nodes of NATS that store each fact; 3: one of them may be lost. Topics of Kafka have their own"
+    )
     bus_messages_max: int = setting(20_000, "facts stored on the bus; older ones are read from the outbox")
     relay_pause_ms: int = setting(100, "pause between two polls of the outbox")
     relay_max: int = setting(500, "facts relayed per batch")
+    consumer_parts: int = setting(
+        1,
+        "parts of each group's facts, divided by show: so many workers can share a group. The same on all "
+        "machines",
+    )
     facts_keep_h: int = setting(24, "hours that a fact stays replayable after every group has processed it")
 
     # notices
@@ -181,10 +200,11 @@ class Config:
     head_timeout_s: int = setting(10, "a connection whose request head is not complete by then is closed")
     connections_max: int = setting(20_000, "open connections per process; further ones are refused")
     connections_per_address_max: int = setting(
-        1000, "of them per address; 0: no limit. trusted_proxies are exempt"
+        1000, "of them per address and process; 0: no limit. trusted_proxies are exempt"
     )
     request_timeout_s: int = setting(10, "time limit of a request; then it is refused with Retry-After")
     slow_request_ms: int = setting(1000, "a request that takes longer is logged")
+    log_format: str = setting("", "json or text; empty: text on a terminal, else JSON, one object per line")
     access_log: int = setting(0, "1: log every request, not only the slow ones")
     work_address: str = setting(
         "", "host:port where `holdfast work` serves /healthz, /readyz and /metrics; empty: it serves none"
@@ -192,6 +212,15 @@ class Config:
     trusted_proxies: str = setting(
         "127.0.0.1,::1",
         "addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed",
+    )
+    traces_url: str = secret(
+        "collector of OpenTelemetry (OTLP over HTTP): http://127.0.0.1:4318/v1/traces; empty: no traces"
+    )
+    traces_ratio: float = setting(
+        0.01, "share of requests that are traced, 0 to 1; 0.01 costs a busy worker about a hundredth"
+    )
+    traces_parents: int = setting(
+        0, "1: believe traceparent headers of trusted_proxies, which must set or remove those of clients"
     )
     cors_origins: str = setting("", "sites whose pages may call the API, comma-separated, or *; empty: none")
 
@@ -202,7 +231,7 @@ class Config:
         2, "argon2 hashes at the same time in a process for known clients; half as many for strangers"
     )
     passwords_waiting_max: int = setting(
-        200, "passwords waiting for their hash before requests are refused as busy"
+        200, "passwords per process waiting for their hash before requests are refused as busy"
     )
     sessions_max: int = setting(200, "open sessions per account; a further login ends the oldest")
     tokens_remembered_max: int = setting(50_000, "verified access tokens cached per process; 1 KB each")
@@ -272,6 +301,9 @@ class Config:
         730, "days until addresses and names are erased from entries of the audit log; 0: never"
     )
     idempotency_keep_h: int = setting(24, "hours that answers to Idempotency-Keys are stored; 0: permanently")
+    archive_after_d: int = setting(
+        800, "days after a show until `holdfast archive` moves it to files; longer than buyers may dispute"
+    )
     retention_rows_max: int = setting(100, "rows deleted in one transaction")
     retention_pause_ms: int = setting(500, "pause between two such transactions")
 
@@ -291,7 +323,11 @@ class Config:
         assert 16 <= self.range_ipv6_bits <= 128
         assert 1 <= self.access_ttl_s <= 3600
         assert self.second_factor_for in ("", "admins", "staff")
+        assert 1 <= self.consumer_parts <= 64
+        assert 1 <= self.bus_replicas <= 5  # as many as NATS allows
         assert 1 <= self.revocations_refresh_s <= 60
+        assert 0 <= self.traces_ratio <= 1
+        assert self.log_format in ("", "json", "text")
 
     @property
     def session_url(self) -> str:
@@ -318,10 +354,11 @@ def secret_file_names(prefix: str = "HOLDFAST_") -> dict[str, str]:
     return {f"{name}_FILE": name for name in names}
 
 
-def _read(f: Field[Any], name: str, text: str) -> str | int:
-    if not isinstance(f.default, int):
+def _read(f: Field[Any], name: str, text: str) -> str | int | float:
+    if isinstance(f.default, str):
         return text
     try:
-        return int(text)
+        return float(text) if isinstance(f.default, float) else int(text)
     except ValueError:
-        raise SystemExit(f"{name} must be a whole number, not {text!r}") from None
+        what = "a number" if isinstance(f.default, float) else "a whole number"
+        raise SystemExit(f"{name} must be {what}, not {text!r}") from None

@@ -5,6 +5,7 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec, module_from_spec
 
 OBJECTS_MAX = 200_000  # that a command imports
 GC_EVERY = 20_000  # new objects between two looks for garbage in cycles, in a server
@@ -43,3 +44,52 @@ def load_structlog() -> None:
     """Before anything else imports it: with rich it would draw tracebacks, which we never show, for 4 MB."""
     with without("rich"):
         import structlog  # noqa: F401
+
+
+def load_redis() -> None:
+    """The connections of redis-py without its clients and commands, which we do not use: 19 MB.
+
+    With OpenTelemetry installed it would count its own calls, which we do not read: another 9 MB.
+    """
+    for name in ("redis", "redis.asyncio"):
+        defer_package(name)
+    with without("opentelemetry"):
+        import redis.asyncio.connection  # noqa: F401
+
+
+def load_uvicorn() -> None:
+    """The server without its command line and its supervisors: 2 MB."""
+    defer_package("uvicorn")
+    import uvicorn.server  # noqa: F401
+
+
+def defer_package(name: str) -> None:
+    """Modules of the package can be imported without its __init__, which imports all of them.
+
+    The first use of a name of the package itself runs it.
+    """
+    spec = find_spec(name)
+    if name in sys.modules or spec is None or spec.loader is None:
+        return
+    package = module_from_spec(spec)
+
+    def load(attribute: str) -> object:
+        if attribute.startswith("__"):  # the import system looks for some of these
+            raise AttributeError(attribute)
+        if parent:  # its own modules import names of the parent, and that must not begin in their midst
+            _load_deferred(parent)
+        _load_deferred(name)
+        return getattr(package, attribute)
+
+    package.__dict__["__getattr__"] = load
+    sys.modules[name] = package
+    parent, _, own = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], own, package)
+
+
+def _load_deferred(name: str) -> None:
+    package = sys.modules[name]
+    spec = package.__spec__
+    if package.__dict__.pop("__getattr__", None) is not None and spec is not None and spec.loader is not None:
+        spec.loader.exec_module(package)

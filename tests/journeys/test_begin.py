@@ -4,7 +4,6 @@ import asyncio
 import os
 import pty
 import re
-import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -19,13 +18,12 @@ from holdfast.app import App, open_app
 from holdfast.config import Config
 from holdfast.house import AlreadyBegun, HouseBody
 from holdfast.web.caller import Role
-from tests.conftest import PRISTINE
 from tests.support import shows as cast
 from tests.support.browser_session import Visitor, a_site, a_visitor
 from tests.support.cli_process import run_holdfast
 from tests.support.mail_servers import a_reader, an_office
 from tests.support.mailed_links import mails_to
-from tests.support.second_ledger import address_of, administration, beside
+from tests.support.second_ledger import a_ledger, beside
 from tests.support.shows import problem
 
 VALKEY_DATABASE = 9  # of the empty installation: its ledger is younger than that of the tests
@@ -43,12 +41,8 @@ FORM = {
 @pytest.fixture
 async def empty(config: Config, tmp_path: Path) -> AsyncIterator[Config]:
     """A database of its own, in which nothing was ever set up."""
-    name = f"empty_{secrets.token_hex(4)}"
-    async with administration(config.database_url) as postgres:
-        await postgres.execute(f"CREATE DATABASE {name} TEMPLATE {PRISTINE}")
-        apart = await beside(config, address_of(name, config.database_url), VALKEY_DATABASE)
-        yield replace(apart, data_dir=str(tmp_path))
-        await postgres.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    async with a_ledger(config.database_url) as url:
+        yield replace(await beside(config, url, VALKEY_DATABASE), data_dir=str(tmp_path))
 
 
 @pytest.fixture

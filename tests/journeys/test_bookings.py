@@ -181,7 +181,7 @@ class TestTheList:
         assert [one for page in pages for one in page] == list(reversed(made))
 
     async def test_is_empty_for_an_account_without_bookings(self, bob: Fan) -> None:
-        assert (await bob.get("/bookings")).json() == {"bookings": [], "next": None}
+        assert (await bob.get("/bookings")).json() == {"bookings": [], "next": None, "complete": True}
 
     async def test_includes_past_bookings(self, alice: Fan, booking: dict[str, Any]) -> None:
         await alice.delete(f"/bookings/{booking['booking_id']}")

@@ -26,7 +26,9 @@ from tests.support.cli_process import (
 )
 from tests.support.shows import API
 
-MEMORY_MAX_KB = 400_000
+MEMORY_MAX_KB = (
+    400_000  # with two web workers, in the midst of its start; bench/idle.py has the figure at rest
+)
 
 
 def assert_refused(ended: CommandResult, words: str) -> None:
@@ -39,7 +41,7 @@ def assert_refused(ended: CommandResult, words: str) -> None:
 
 @pytest.fixture(scope="module")
 async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
-    demo = await start_demo(tmp_path_factory.mktemp("demo"))
+    demo = await start_demo(tmp_path_factory.mktemp("demo"), "--workers", "2")
     yield demo
     if demo.process.returncode is None:
         await stop_demo(demo)

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,6 +20,8 @@ from tests.support.wait import until
 HEAD_BYTES_MAX = 65_536
 PATIENCE_S = 30
 GET = b"GET / HTTP/1.1\r\nhost: a.example\r\n"
+RESET = struct.pack("ii", 1, 0)  # close at once
+HELLO = PlainTextResponse("hello")
 Connect = Callable[[], Awaitable["Client"]]
 
 
@@ -49,11 +52,9 @@ class Client:
 
 
 @asynccontextmanager
-async def a_worker(**settings: Any) -> AsyncIterator[Connect]:
+async def a_worker(app: Any = HELLO, **settings: Any) -> AsyncIterator[Connect]:
     config = replace(Config(trusted_proxies="192.0.2.1"), **settings)
-    made_by = uvicorn.Config(
-        PlainTextResponse("hello"), http=limited_http(config), lifespan="off", log_config=None, ws="none"
-    )
+    made_by = uvicorn.Config(app, http=limited_http(config), lifespan="off", log_config=None, ws="none")
     server, clients = EmbeddedServer(made_by), list[Client]()
     with socket.create_server(("127.0.0.1", 0)) as port:
 
@@ -80,6 +81,27 @@ async def test_requests_within_the_limits_are_answered_on_one_connection() -> No
         for _ in range(3):
             await client.send(GET[:10], GET[10:], b"\r\n")
             assert await client.read_answer() == b"hello"
+
+
+async def test_a_client_that_left_before_it_was_accepted_is_not_served() -> None:
+    """It has no address any more: as if it came through a unix socket it would be trusted like a proxy."""
+    paths = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        paths.append(scope["path"])
+        await HELLO(scope, receive, send)
+
+    async with a_worker(app) as connect:
+        here = await connect()
+        with socket.create_connection(here.writer.get_extra_info("peername")) as gone:
+            # Nothing is awaited here, so the worker accepts it when all of this has happened.
+            gone.sendall(GET.replace(b"/ ", b"/gone ") + b"x-forwarded-for: 198.51.100.7\r\n\r\n")
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        for _ in range(20):  # by then the worker has turned to it
+            await here.send(GET, b"\r\n")
+            assert await here.read_answer() == b"hello"
+
+        assert paths == ["/"] * 20
 
 
 @pytest.mark.parametrize("ending", [b"", b"\r\n\r\n"], ids=["unfinished", "complete"])

@@ -19,6 +19,7 @@ from PIL import Image
 from holdfast.app import App, asgi_app, open_app
 from holdfast.background import build_mail_sender, consumers
 from holdfast.config import Config
+from holdfast.engines.due_look import with_look
 from holdfast.engines.loop import running
 from holdfast.engines.turns import Turns
 from holdfast.notifications import NoticeKind
@@ -66,7 +67,7 @@ async def demo(config: Config) -> AsyncIterator[Demo]:
             await post.send()  # a worker that has been up for a while: it has its fonts
             turns = Turns(app.postgres)
             at_work = [*fact_jobs(app.outbox, consumers(app), config, turns), *notice_jobs(post, turns)]
-            async with running(at_work):
+            async with running(with_look(app.postgres, at_work)):
                 yield Demo(app, api)
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from holdfast.app import App
+from holdfast.engines.metrics import metrics
 from holdfast.outbox.fact import BookingBody, BookingCancelled, BookingMerged, Fact
 from tests.support.browser_session import ANN, Visitor, booking_key, state_of
 from tests.support.paid_bookings import violations
 from tests.support.wait import until
 
 PASSWORD = "correct horse battery staple"
+PAGES = 40  # at the same time
 CHARGES = "SELECT sum(amount_minor) FROM payment WHERE show_id = $1"
 
 
@@ -196,3 +198,27 @@ async def test_anothers_hold_is_out_of_reach(ann: Visitor, eve: Visitor, a_show:
     for what in ("merge", "swap"):
         answer = await ann.client.post(f"{own}/{what}", data={"other": hers.rpartition("/")[2]})
         assert answer.status_code == 404
+
+
+async def test_many_pages_of_holds_share_their_statements(
+    ann: Visitor, app: App, a_show: Callable[..., Any]
+) -> None:
+    """During an on-sale every winner reads this page: a statement per page would cost more than the hold."""
+    show = await a_show(seats=10, price_minor=1500)
+    await ann.holds(show, "A-1", "A-2")
+    path = await ann.holds(show, "A-5")
+
+    alone = [await _statements(ann, path, pages=1) for _ in range(4)]
+    together = [await _statements(ann, path, pages=PAGES) for _ in range(4)]
+
+    assert ann.says("You also have A-1, A-2 reserved for this show.")
+    assert min(alone) <= 5, "the session, the booking, its payment, other holds, the terms"
+    assert min(together) <= PAGES // 2, "pages at the same time are one batch"
+
+
+async def _statements(visitor: Visitor, path: str, *, pages: int) -> float:
+    """Uses of a connection by this process, while these pages are read at the same time; jobs' among them."""
+    before = sum(metrics.slots("postgres_use_seconds"))
+    found = await asyncio.gather(*(visitor.client.get(path) for _ in range(pages)))
+    assert {page.status_code for page in found} == {200}
+    return sum(metrics.slots("postgres_use_seconds")) - before

@@ -111,6 +111,9 @@ class App:
     organisations: Organisations
     api_keys: ApiKeys
 
+    def pod_chooser(self) -> None:
+        return None
+
 
 def app(config: Config) -> App:
     postgres = Postgres("postgresql://nowhere", pool_max=1, timeout_s=1)

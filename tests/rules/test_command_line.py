@@ -26,7 +26,7 @@ sys.argv = ["holdfast", "jobs"]
 try:
     runpy.run_module("holdfast", run_name="__main__")
 except SystemExit as ended:
-    print(ended.code, [name for name in ("aiohttp", "rich", "structlog") if name in sys.modules])
+    print(ended.code, [name for name in ("aiohttp", "rich", "structlog", "typer") if name in sys.modules])
 """
 
 
@@ -39,6 +39,6 @@ def test_it_loads_nothing_that_serves_or_talks_to_an_engine() -> None:
     assert run(LOADED) == "[]"
 
 
-def test_a_worker_loads_neither_rich_nor_aiohttp_before_it_needs_them() -> None:
-    """Each is several megabytes, in every process of the demo."""
+def test_a_worker_loads_neither_rich_nor_aiohttp_nor_typer_before_it_needs_them() -> None:
+    """Each is several megabytes, in every process of the demo, and time of every start."""
     assert run(WORKER) == "2 ['structlog']"

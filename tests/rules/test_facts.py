@@ -33,7 +33,15 @@ AT = datetime(2026, 5, 1, 19, 0, tzinfo=UTC)
 def a_row(kind: str = "booking.held", body: str | None = None, **other: Any) -> dict[str, Any]:
     """As the relay reads it: the outbox row and its booking."""
     booking = {"owner_id": 7, "seats": [3, 4], "prices_minor": [1500, 1500], "amount_minor": 3000}
-    rest = {"currency": "EUR", "note": "", "is_block": False, "ends_at": AT, "at": AT, "body": body}
+    rest = {
+        "currency": "EUR",
+        "note": "",
+        "is_block": False,
+        "ends_at": AT,
+        "at": AT,
+        "body": body,
+        "trace": None,
+    }
     return {"id": 12, "show_id": 5, "number": 9, "kind": kind} | booking | rest | other
 
 
@@ -117,7 +125,9 @@ def test_a_fact_survives_encoding_and_decoding() -> None:
     assert from_json(to_json(fact)) == fact
 
 
-@pytest.mark.parametrize("row", [a_row("weather.changed", '{"rain": true}'), of_show("booking.held", "{}")])
+@pytest.mark.parametrize(
+    "row", [a_row("weather.changed", '{"rain": true}', trace="00-1-2-01"), of_show("booking.held", "{}")]
+)
 def test_an_unknown_fact_is_passed_on_unchanged(row: dict[str, Any]) -> None:
     fact = build_fact(row)
 

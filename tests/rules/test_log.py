@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from holdfast.tickets.ticket import Ticket, TicketKey, build_link
 
 LINKS = [
@@ -12,7 +14,8 @@ LINKS = [
 PROGRAM = """
 import logging
 import structlog
-from holdfast.web.log import CURRENT_SCOPE, set_up
+from holdfast.engines.request_context import CURRENT_SCOPE
+from holdfast.web.log import set_up
 
 set_up()
 CURRENT_SCOPE.set({"state": {"request_id": "r1"}})
@@ -37,6 +40,28 @@ def test_every_line_is_json_with_its_request() -> None:
     assert lines[0]["level"] == "warning"
     assert lines[0]["timestamp"].endswith("Z")
     assert "ZeroDivisionError" in lines[2]["exception"]
+
+
+FORMAT_PROGRAM = """
+import sys
+import structlog
+from holdfast.web.log import set_up
+
+sys.stderr.isatty = lambda: {is_terminal}
+set_up("{log_format}")
+structlog.get_logger("holdfast.test").warning("seats", count=2)
+"""
+
+
+@pytest.mark.parametrize(
+    "is_terminal, log_format, is_json",
+    [(True, "", False), (True, "json", True), (False, "text", False)],
+)
+def test_a_setting_decides_the_format(is_terminal: bool, log_format: str, is_json: bool) -> None:
+    program = FORMAT_PROGRAM.format(is_terminal=is_terminal, log_format=log_format)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ran.stderr.startswith("{") == is_json
 
 
 LINKS_PROGRAM = """

@@ -1,5 +1,6 @@
 """HOLDFAST_…_FILE: a secret from a file, and one sentence for each way in which that can fail (R31)."""
 
+import asyncio
 from dataclasses import fields
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from holdfast.config import Config, secret_file_names
 from holdfast.engines.errors import OperatorError
-from holdfast.runtime.secret_files import SECRET_BYTES_MAX, load_config, read_secret_files
+from holdfast.runtime.secret_files import SECRET_BYTES_MAX, SecretWatch, load_config, read_secret_files
 
 NAME, FILE = "HOLDFAST_MAIL_URL", "HOLDFAST_MAIL_URL_FILE"
 CANARY = "smtp://office:canary-5f2e@mail.example"
@@ -85,3 +86,19 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path, name: str
     printed = refusal({FILE: str(tmp_path / name)})
 
     assert printed.startswith(f"{FILE}: cannot read {tmp_path / name}: {reason}")
+
+
+async def test_a_changed_file_is_noticed_once_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "mail_url"
+    file.write_text("smtp://one")
+    watch = SecretWatch({"HOLDFAST_MAIL_URL_FILE": str(file), "HOLDFAST_SMS_URL_FILE": ""})
+    waiting = asyncio.create_task(watch.changed(pause_s=0.01))
+
+    file.write_text("smtp://one")
+    await asyncio.sleep(0.05)
+    is_early = waiting.done()
+    file.unlink()  # as while it is replaced
+    file.write_text("smtp://two")
+    await asyncio.wait_for(waiting, 5)
+
+    assert not is_early

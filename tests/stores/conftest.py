@@ -2,19 +2,26 @@
 
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
+import httpx2
 import pytest
 
 from holdfast.accounts import Accounts
-from holdfast.app import App
+from holdfast.app import App, asgi_app, open_app
+from holdfast.background import worker_jobs
 from holdfast.claim import Pool, Pools
 from holdfast.config import Config
+from holdfast.engines.loop import running
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
+from tests.conftest import started
 from tests.support.account_processes import Offices
 from tests.support.claim_implementations import SIZE, Implementation, Store, new_pool_id, on_valkey
 from tests.support.engine_folder import engine_folder
 from tests.support.own_engines import Stage, a_stage
+from tests.support.pod_house import PodHouse, a_pod_house, without_pod
 from tests.support.search_demo import demo_listed
 
 
@@ -38,6 +45,51 @@ async def apart(postgres: Postgres, redis: Redis) -> AsyncIterator[Offices]:
     await offices.close()
     await own.close()
     await postgres.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture(scope="session")
+async def pod_house(
+    shared_config: Config, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PodHouse]:
+    """Home and two pods, for all files of tests/stores/test_pods_*.py. A test leaves it whole."""
+    own = replace(shared_config, data_dir=str(tmp_path_factory.mktemp("data")))
+    async with a_pod_house(own, first_redis=12) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+async def pod_app(pod_house: PodHouse) -> AsyncIterator[App]:
+    """With a worker that processes facts."""
+    async with open_app(pod_house.config) as opened, running(worker_jobs(opened, {"outbox"})):
+        yield opened
+
+
+@pytest.fixture(scope="session")
+async def app_without_east(pod_house: PodHouse) -> AsyncIterator[App]:
+    """Of a machine that does not reach the pod `east`."""
+    async with open_app(without_pod(pod_house.config, "east")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+async def pod_api(pod_house: PodHouse) -> AsyncIterator[httpx2.AsyncClient]:
+    async with _client(pod_house.config) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+async def api_without_east(pod_house: PodHouse) -> AsyncIterator[httpx2.AsyncClient]:
+    async with _client(without_pod(pod_house.config, "east")) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _client(config: Config) -> AsyncIterator[httpx2.AsyncClient]:
+    application = asgi_app(config)
+    async with started(application):
+        transport = httpx2.ASGITransport(application)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://box.office") as client:
+            yield client
 
 
 @pytest.fixture

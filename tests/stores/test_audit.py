@@ -8,6 +8,7 @@ import pytest
 from holdfast.app import App
 from holdfast.audit import Report, audit
 from holdfast.audit.store import AUDIT_LOG_CHECKS, MONEY_CHECKS, QUEUE_CHECKS
+from tests.support.cli_process import run_holdfast
 from tests.support.own_engines import hold
 from tests.support.show_fixture import Till, a_till, an_owner
 
@@ -168,3 +169,22 @@ async def test_every_audit_check_has_a_planted_violation(till: Till) -> None:
 def _of(till: Till, report: Report) -> list[str]:
     """The checks that complain about this show."""
     return sorted({violation.check for violation in report.violations if violation.show_id == till.show})
+
+
+async def test_the_command_fails_if_anything_is_violated(app: App, till: Till) -> None:
+    """The exit code and the total of its report agree, with and without a violation."""
+    env = {
+        "HOLDFAST_DATABASE_URL": app.config.database_url,
+        "HOLDFAST_REDIS_URL": app.config.redis_url,
+        "HOLDFAST_GATEWAY": "sandbox",
+        "HOLDFAST_GATEWAY_URL": app.config.gateway_url,
+        "HOLDFAST_GATEWAY_SECRET": app.config.gateway_secret,
+    }
+    clean = await run_holdfast("audit", "--map", "--gateway", "--json", **env)
+    await app.postgres.execute(PLANTS["amounts_add_up"], till.show)
+
+    violated = await run_holdfast("audit", "--map", "--gateway", "--json", **env)
+
+    assert (clean.code, clean.page["total"]) == (0, 0)
+    assert violated.code == 1
+    assert violated.page["total"] > 0

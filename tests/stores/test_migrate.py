@@ -118,7 +118,7 @@ async def test_a_step_does_not_make_others_wait_for_its_lock_for_long(
         async with other.transaction():
             await other.execute("LOCK TABLE person IN ACCESS SHARE MODE")
             with pytest.raises(OperatorError, match="0002_hasty did not get its lock"):
-                await migrate(empty, [PEOPLE, hasty])
+                await migrate(empty, [PEOPLE, hasty], patience_s=0.6)
         assert await migrate(empty, [PEOPLE, hasty]) == [hasty]
     finally:
         await other.close()

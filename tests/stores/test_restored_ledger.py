@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.accounts import NewAccount
-from holdfast.app import App, build_ledger_mark, open_app
+from holdfast.app import App, open_app
 from holdfast.backup import LedgerMark, find_restore, finish_restore, refuse_other_ledger, take_redis_over
 from holdfast.backup.mark import WentBack
 from holdfast.bookings import public_id, reference
@@ -25,6 +25,7 @@ from holdfast.engines.startup_checks import connect
 from holdfast.errors import TokenInvalid
 from holdfast.runtime.check_settings import Severity
 from holdfast.web.caller import Caller, Role
+from holdfast.web_jobs import build_ledger_mark
 from tests.support import shows as cast
 from tests.support.cli_process import run_holdfast
 from tests.support.door import Doorway

@@ -9,12 +9,11 @@ import pytest
 from holdfast.app import open_app
 from holdfast.bookings import Booking
 from holdfast.config import Config
-from holdfast.engines.migrate import migrate
 from holdfast.engines.postgres import Queries
 from holdfast.engines.startup_checks import connect
 from tests.support.grown_house import GrownHouse
 from tests.support.ledger_payments import request_for
-from tests.support.second_ledger import a_database, beside
+from tests.support.second_ledger import a_ledger, beside
 from tests.support.show_fixture import a_till
 
 Q = Queries("holdfast.notifications")
@@ -27,9 +26,8 @@ TABLES = ("booking", "booking_move", "payment", "taken_seat", "ticket")
 @pytest.fixture(scope="module")
 async def house(config: Config) -> AsyncIterator[GrownHouse]:
     """One show with a booking per seat, and statistics of the moment when it had two."""
-    async with a_database(config.database_url) as url:
+    async with a_ledger(config.database_url) as url:
         connection = await connect(url)
-        await migrate(connection)
         async with open_app(replace(await beside(config, url, 11), postgres_pool_max=2)) as app:
             till = await a_till(app, SEATS)
             for table in TABLES:

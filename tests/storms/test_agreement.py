@@ -17,8 +17,6 @@ from tests.support.gateway_state import bank_of
 from tests.support.real_onsale import measure_service, run_real_sale
 from tests.support.shows import a_layout
 
-pytestmark = pytest.mark.alone
-
 AGREES_WITHIN = 0.15
 HALL = Scenario(
     people=150,

@@ -1,50 +1,19 @@
 """The primary of the ledger is killed during a sale, and its synchronous standby takes over (R19)."""
 
 import asyncio
-import secrets
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from functools import partial
 
 import pytest
 
-from holdfast.bookings import from_public_id
-from tests.support.box_office import Office, office
+from tests.support.box_office import office
 from tests.support.postgres_server import Server, a_pair, url_of
+from tests.support.repeated_sales import RepeatedSales
 from tests.support.retrying_payer import Payer
-from tests.support.wait import until
 
 PEOPLE, PEOPLE_FULL = 8, 60
 BOUGHT, BOUGHT_FULL = 25, 1000  # before the kill, and after it
 SELLS_AGAIN_WITHIN_S = 10.0
-
-
-@dataclass
-class Sales:
-    """What was acknowledged to buyers, and when."""
-
-    held: dict[str, float] = field(default_factory=dict)
-    confirmed: dict[str, float] = field(default_factory=dict)
-
-    async def buy(self, payer: Payer, show: int) -> None:
-        """Holds a seat and pays for it, again and again; every second hold stays a hold."""
-        while True:
-            ask = partial(payer.fan.holds, show, key=secrets.token_hex(8), best={"count": 1})
-            held = await payer.asks(ask)
-            assert held.status_code == 201, held.text
-            booking = held.json()["booking_id"]
-            self.held[booking] = time.monotonic()
-            if len(self.held) % 2:
-                answer = await payer.pays(booking)
-                assert answer.status_code == 200, answer.text
-                self.confirmed[booking] = time.monotonic()
-
-    async def reach(self, count: int) -> None:
-        async def enough() -> bool:
-            return len(self.confirmed) >= count
-
-        await until(enough, within_s=120)
 
 
 @pytest.fixture
@@ -63,8 +32,8 @@ async def test_nothing_acknowledged_is_lost_when_the_primary_dies(
         web=1, database_url=hosts, gateway="sandbox", ledger_standbys_min=1, compare_pause_s=1
     ) as stage:
         show = await stage.a_show(seats=10_000 if is_full else 1000, owner_seats_max=1000)
-        sales = Sales()
-        buying = [asyncio.create_task(sales.buy(Payer(fan), show)) for fan in await stage.fans(people)]
+        sales = RepeatedSales(show)
+        buying = [asyncio.create_task(sales.buy(Payer(fan))) for fan in await stage.fans(people)]
         await sales.reach(bought)
 
         killed_at = time.monotonic()
@@ -86,18 +55,5 @@ async def test_nothing_acknowledged_is_lost_when_the_primary_dies(
             f"first sale {first_sale:.2f} s; {len(sales.held)} holds and {len(sales.confirmed)} sales in all"
         )
         assert first_sale < SELLS_AGAIN_WITHIN_S
-        assert await missing(stage, show, sales) == []
+        assert await sales.missing(stage) == []
         await stage.settled()
-
-
-async def missing(stage: Office, show: int, sales: Sales) -> list[str]:
-    """What was acknowledged and is not in the ledger."""
-    rows = await stage.app.postgres.fetch("SELECT number, state FROM booking WHERE show_id = $1", show)
-    states = {row["number"]: row["state"] for row in rows}
-    found = []
-    for booking in sales.held:
-        state = states.get(from_public_id(booking)[1])
-        wanted = {"confirmed"} if booking in sales.confirmed else {"held", "paying", "confirmed"}
-        if state not in wanted:
-            found.append(f"{booking}: {state}")
-    return found

@@ -1,17 +1,14 @@
 """A gateway that loses answers and repeats itself, processes killed twenty times: no money is lost (R21)."""
 
-import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
-import msgspec
 import pytest
 
-from tests.support.box_office import ANSWER_BYTES_MAX, Office, office, started
-from tests.support.buyers import Plan, Progress, Report
+from tests.support.box_office import Office, office
+from tests.support.buyers import Plan, Report
+from tests.support.buying import buying
 from tests.support.desk import desk_equals_ledger, owned
 from tests.support.gateway_state import Bank, bank_of
 from tests.support.money_check import late_refunds, paid_twice, sold_twice, unsettled, untrue
@@ -55,48 +52,6 @@ class Size:
 
 FULL = Size(5_000, 2_000, 80, 20, hold_ttl_s=20, buffer_s=10, grace_s=5, patience_s=12.0)
 SMALL = Size(300, 120, 40, 3, hold_ttl_s=4, buffer_s=2, grace_s=1, patience_s=4.0)
-
-
-class Buying:
-    """The buyers, in their own process."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self.purchases = 0
-        self.report = asyncio.create_task(self._listen())
-
-    async def done(self, count: int, within_s: float = 120) -> None:
-        async def enough() -> bool:
-            return self.purchases >= count or self.report.done()
-
-        await until(enough, within_s=within_s)
-
-    async def _listen(self) -> Report:
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            if not line.endswith(b"\n"):
-                raise AssertionError(f"the buyers ended in mid-sentence: {await self._process.wait()}")
-            if line.startswith(b'{"began"'):
-                return msgspec.json.decode(line, type=Report)
-            self.purchases = msgspec.json.decode(line, type=Progress).purchases
-        raise AssertionError("the buyers ended without a report")
-
-
-@asynccontextmanager
-async def buying(stage: Office, plan: Plan) -> AsyncIterator[Buying]:
-    file = stage.folder.path / "buyers.json"
-    file.write_bytes(msgspec.json.encode(plan))
-    process = await started(
-        "-m", "tests.support.buyers", str(file), stdout=asyncio.subprocess.PIPE, limit=ANSWER_BYTES_MAX
-    )
-    people = Buying(process)
-    try:
-        yield people
-    finally:
-        people.report.cancel()
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +118,7 @@ def plan_for(stage: Office, size: Size, show_id: int, people: list[Fan]) -> Plan
 async def stormed(stage: Office, size: Size, plan: Plan) -> tuple[Report, int]:
     """The buyers' responses, while web and worker processes were killed in turn."""
     kills = 0
-    async with buying(stage, plan) as people:
+    async with buying(stage.folder.path, plan) as people:
         for n in range(size.kills):
             await people.done((n + 1) * size.purchases // (size.kills + 2))
             name = MORTALS[n % len(MORTALS)]

@@ -12,8 +12,6 @@ from tests.support.cli_process import CommandResult, run_holdfast
 from tests.support.cuttable_link import a_line
 from tests.support.gateway_state import bank_of
 
-pytestmark = pytest.mark.alone
-
 SLOW_S = 3.0
 FAR_S = 0.02
 SMALL = ("--level-s", "1", "--accounts", "6", "--purchases", "600", "--json")
@@ -40,6 +38,7 @@ async def count_accounts(house: Office) -> int:
     return int(await house.app.postgres.fetchval(query))
 
 
+@pytest.mark.alone
 async def test_one_web_worker_is_named(one_worker: Office) -> None:
     show, load = await a_large_show(one_worker), ("--first", "16", "--at-once", "32")
 
@@ -53,6 +52,7 @@ async def test_one_web_worker_is_named(one_worker: Office) -> None:
     await one_worker.settled()
 
 
+@pytest.mark.alone
 async def test_a_slow_gateway_is_named_and_is_a_no_go(one_worker: Office) -> None:
     show = await a_large_show(one_worker)
     async with bank_of(one_worker.app.config) as bank:
@@ -68,6 +68,7 @@ async def test_a_slow_gateway_is_named_and_is_a_no_go(one_worker: Office) -> Non
     assert "are wanted" in page["reasons"][0]
 
 
+@pytest.mark.alone
 async def test_a_small_pool_is_named(one_worker: Office, tmp_path: Path) -> None:
     """A ledger in another place, 20 ms away: two connections are too few for it."""
     config, show = one_worker.app.config, await a_large_show(one_worker)
@@ -88,16 +89,16 @@ async def test_a_small_pool_is_named(one_worker: Office, tmp_path: Path) -> None
     assert page["bottleneck"]["name"] == "database pool", ended.output
 
 
-async def test_an_organiser_makes_a_show_and_it_is_gone_afterwards(one_worker: Office) -> None:
+async def test_an_organiser_makes_a_show_and_it_is_gone_afterwards(stage: Office) -> None:
     password = "a-long-password-of-a-test"
     email = "alice@rehearsal.example"
-    words = ("--role", "organiser", "--password-stdin", "--data", str(one_worker.folder.path))
+    words = ("--role", "organiser", "--password-stdin", "--data", str(stage.folder.path))
     added = await run_holdfast("account", "add", email, *words, stdin=f"{password}\n")
     assert added.code == 0, added
-    await one_worker.a_show()  # with it comes a city
+    await stage.a_show()  # with it comes a city
 
     ended = await run_holdfast(
-        *("rehearse", "--url", one_worker.url, "--organiser", email, "--first", "2", "--at-once", "2"),
+        *("rehearse", "--url", stage.url, "--organiser", email, "--first", "2", "--at-once", "2"),
         *("--level-s", "0.3", "--accounts", "2", "--purchases", "20", "--json"),
         REHEARSAL_PASSWORD=password,
     )
@@ -106,11 +107,11 @@ async def test_an_organiser_makes_a_show_and_it_is_gone_afterwards(one_worker: O
     page = ended.page
     assert page["purchases_per_s"] > 0, page
     assert page["left"], page
-    public = await one_worker.api.get("/api/v1/search", params={"q": "Rehearsal"})
+    public = await stage.api.get("/api/v1/search", params={"q": "Rehearsal"})
     assert "not a real show" not in public.text
     sold = "SELECT count(*)::int FROM booking b JOIN show s ON s.id = b.show_id"
     sold += " JOIN event e ON e.id = s.event_id WHERE e.title LIKE 'Rehearsal%' AND b.state = 'confirmed'"
-    assert await one_worker.app.postgres.fetchval(sold) == 0
+    assert await stage.app.postgres.fetchval(sold) == 0
 
 
 class TestRefusals:

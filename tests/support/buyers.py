@@ -41,6 +41,7 @@ class Plan(Struct, kw_only=True):
     late: float = 0.02  # the share of those it decides on when it is too late
     cancels: float = 0.2  # the share of bookings that are given back
     cards_max: int = 3
+    pause_s: float = 0.0  # of a buyer between two purchases
     seed: int = 1
 
 
@@ -52,7 +53,10 @@ class Deal(Struct, kw_only=True):
     answers: list[str] = field(default_factory=list)  # every answer: status and code
     confirmed: bool = False  # they got this answer
     cancelled: bool = False
+    is_unsure: bool = False  # they wanted to cancel, and have no answer
     gone: bool = False
+    sent_at: float = 0.0  # when the request was sent whose answer was "confirmed", and when that came
+    sold_at: float = 0.0
     declined: list[int] = field(default_factory=list)  # attempts that were answered as declined
     end: str = ""
 
@@ -68,6 +72,7 @@ class Report(Struct, kw_only=True):
 
 class Progress(Struct):
     purchases: int
+    confirmed: int
 
 
 class AnswerFields(Struct):
@@ -93,7 +98,7 @@ class Buyers:
         self.address = (place.hostname, place.port or 80)
         self.chance = random.Random(plan.seed)
         self.report = Report(began=time.monotonic())
-        self.begun = 0
+        self.begun = self.confirmed = 0
         self.is_over = False
 
     async def run(self) -> Report:
@@ -112,7 +117,7 @@ class Buyers:
     async def watch(self, people: "list[Buyer]") -> None:
         while True:
             await asyncio.sleep(PROGRESS_S)
-            say(Progress(len(self.report.deals)))
+            say(Progress(len(self.report.deals), self.confirmed))
             for person in people:
                 waited_s = time.monotonic() - person.line.sent_at
                 if person.line.waits and waited_s > self.plan.line_patience_s:
@@ -136,6 +141,7 @@ class Buyer:
             self.deal = Deal(owner=number % len(self.plan.tokens))
             self.deal.end = await self.buy(f"storm-{self.plan.seed}-{number}")
             self.buyers.report.deals.append(self.deal)
+            await asyncio.sleep(self.plan.pause_s * self.chance.uniform(0.5, 1.5))
         self.line.hang_up()
 
     async def buy(self, key: str) -> str:
@@ -155,6 +161,7 @@ class Buyer:
         if end == "confirmed" and self.chance.random() < self.plan.cancels:
             status, fields = await self.ask("DELETE", f"/bookings/{held}", patience_s=self.plan.patience_s)
             self.deal.cancelled = status == 200 and fields.state == "refunded"
+            self.deal.is_unsure = status == 0
             return "given back" if self.deal.cancelled else "confirmed"
         return end
 
@@ -175,6 +182,8 @@ class Buyer:
         match status:
             case 200:
                 self.deal.confirmed = fields.state == "confirmed"
+                self.deal.sent_at, self.deal.sold_at = self.line.sent_at, time.monotonic()
+                self.buyers.confirmed += self.deal.confirmed
                 return "confirmed"
             case 402:
                 self.deal.declined.append(fields.attempt)

@@ -25,7 +25,15 @@ class Vouched:
     server: ssl.SSLContext
 
 
-def vouched_certificate(folder: Path) -> Vouched:
+def vouched_certificate(folder: Path, days: float = 1) -> Vouched:
+    """For so many days."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    file = give_certificate(context, folder, days)
+    return Vouched(file, context)
+
+
+def give_certificate(context: ssl.SSLContext, folder: Path, days: float) -> Path:
+    """A new one. A server that is up has it from its next connection on."""
     key = ec.generate_private_key(ec.SECP256R1())
     name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server.test")]), datetime.now(UTC)
     certificate = (
@@ -35,7 +43,7 @@ def vouched_certificate(folder: Path) -> Vouched:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(
             x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
@@ -46,9 +54,8 @@ def vouched_certificate(folder: Path) -> Vouched:
     file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file, secret)
-    return Vouched(file, context)
+    return file
 
 
 @asynccontextmanager

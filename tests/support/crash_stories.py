@@ -62,8 +62,8 @@ async def never_reaches_the_gateway(scene: Scene) -> End:
 
 async def runs_out_of_time(scene: Scene) -> End:
     booking = await _waiting(scene, "tok_never")
+    scene.arm()  # before the deadline: a worker may act on it at once
     await scene.deadline(booking)
-    scene.arm()
     await scene.death()
     await scene.becomes(booking, "expired")
     return await _gone(scene, booking, "tok_never")

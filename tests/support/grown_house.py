@@ -7,9 +7,8 @@ from pathlib import Path
 
 from holdfast.app import App, open_app
 from holdfast.config import Config
-from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
-from tests.support.second_ledger import a_database, beside
+from tests.support.second_ledger import a_ledger, beside
 from tests.support.shows import a_show
 
 PAST = Path(__file__).with_suffix(".sql")
@@ -49,9 +48,8 @@ class GrownHouse:
 
 @asynccontextmanager
 async def grown_house(config: Config) -> AsyncIterator[GrownHouse]:
-    async with a_database(config.database_url) as url:
+    async with a_ledger(config.database_url) as url:
         connection = await connect(url)
-        await migrate(connection)
         async with open_app(replace(await beside(config, url, 10), postgres_pool_max=2)) as app:
             show_id = await a_show(app, 50)
             await connection.execute(PAST.read_text())

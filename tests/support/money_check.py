@@ -72,7 +72,10 @@ async def untrue(office: Office, show_id: int, deals: Sequence[Deal]) -> list[st
     for deal in (deal for deal in deals if deal.booking_id):
         _, number = from_public_id(deal.booking_id)
         state = states.get(number)
-        if deal.confirmed and state != ("refunded" if deal.cancelled else "confirmed"):
+        if state is None:
+            found.append(f"held, and not in the ledger: {deal}")
+        is_expected = state == ("refunded" if deal.cancelled else "confirmed")
+        if deal.confirmed and not is_expected and not (deal.is_unsure and state == "refunded"):
             found.append(f"confirmed, and is {state}: {deal}")
         if deal.gone and state in ("held", "paying", "confirmed"):
             found.append(f"gone, and is {state}: {deal}")

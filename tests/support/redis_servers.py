@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -47,6 +47,7 @@ class Server:
     port: int
     bus: int  # the port of a cluster's own messages
     words: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)  # beside our own
     process: asyncio.subprocess.Process | None = field(default=None, init=False)
 
     @property
@@ -56,7 +57,10 @@ class Server:
     async def start(self) -> None:
         file = self.folder / "valkey.conf"
         self.process = await asyncio.create_subprocess_exec(
-            str(find_valkey().path), str(file), *self.words, stdout=asyncio.subprocess.DEVNULL
+            str(find_valkey().path),
+            *(str(file), *self.words),
+            env={**os.environ, **self.env},
+            stdout=asyncio.subprocess.DEVNULL,
         )
         await until(lambda: is_listening(self.port))
 
@@ -65,6 +69,9 @@ class Server:
             self.signal(signal.SIGCONT)
             self.signal(how)
             await self.process.wait()
+
+    async def kill(self) -> None:
+        await self.end()
 
     def signal(self, how: signal.Signals) -> None:
         assert self.process is not None

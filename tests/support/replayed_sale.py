@@ -17,6 +17,8 @@ LAST_MOVE = """
 SELECT (extract(epoch FROM at) * 1000000)::bigint
   FROM booking_move WHERE show_id = $1 ORDER BY id DESC LIMIT 1
 """
+# A replay has milliseconds: the moves of the next step are in a later one.
+NEXT_MOMENT = "SELECT pg_sleep(0.002)"
 CODES = {
     "held": EventKind.HELD,
     "paying": EventKind.HELD,
@@ -70,6 +72,7 @@ class SaleMaker:
     async def _look(self) -> None:
         at_us = await self.till.postgres.fetchval(LAST_MOVE, self.till.show)
         self.moments.append((at_us, await load_states(self.till, self.seats)))
+        await self.till.postgres.execute(NEXT_MOMENT)
 
     async def _free(self, count: int) -> list[int]:
         free = [seat for seat, state in enumerate(await load_states(self.till, self.seats)) if not state]

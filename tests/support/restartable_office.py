@@ -14,6 +14,7 @@ from holdfast.engines.embedded.folder import DataFolder
 from holdfast.sandbox import load_or_create_secret
 from holdfast.web.caller import Caller, Role
 from tests.support.box_office import ACCESS_TTL_S, Office, running
+from tests.support.empty_ledger import fill_with_ledger
 from tests.support.engine_folder import engine_folder
 from tests.support.shows import Fan
 
@@ -31,6 +32,7 @@ class Site:
     async def up(self) -> AsyncIterator[Office]:
         """`holdfast serve` until the block ends; then it is stopped."""
         data = self.path / "data"
+        await fill_with_ledger(data)
         words = ("serve", "--port", str(self.port), "--workers", "2", "--data", str(data), "--json")
         async with running(self.path / "serve.log", words, {}) as facts:
             folder = DataFolder(data)

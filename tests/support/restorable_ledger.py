@@ -9,9 +9,8 @@ from pathlib import Path
 
 from holdfast.config import Config
 from holdfast.engines.embedded.binaries import find_postgres
-from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
-from tests.support.second_ledger import address_of, beside
+from tests.support.second_ledger import address_of, beside, make_ledger
 
 _numbers = count(1)
 
@@ -44,10 +43,7 @@ async def restorable_ledger(config: Config, folder: Path) -> AsyncIterator[Resto
     name = f"restorable_{next(_numbers)}"
     own = replace(await beside(config, address_of(name, config.database_url), 7), data_dir=str(folder))
     ledger = RestorableLedger(name, config.database_url, own)
-    await ledger.recreate()
-    connection = await connect(own.database_url)
-    await migrate(connection)
-    await connection.close()
+    await make_ledger(config.database_url, name)
     try:
         yield ledger
     finally:

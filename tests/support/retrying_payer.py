@@ -20,11 +20,12 @@ NOT_YET = {"still_processing", "payment_under_way"}
 class Payer:
     fan: Fan
     answers: list[httpx2.Response] = field(default_factory=list)  # every answer, the last one last
+    patience_s: float = PATIENCE_S
 
     async def holds(self, show_id: int, *seats: str) -> str:
         """The booking's id. Seats that have just come free are on the map a moment later."""
         key = secrets.token_hex(8)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self.patience_s):
             while True:
                 answer = await self.asks(lambda: self.fan.holds(show_id, *seats, key=key))
                 if answer.status_code == 201:
@@ -50,7 +51,7 @@ class Payer:
         self, ask: Callable[[], Awaitable[httpx2.Response]], *, waits: bool = True
     ) -> httpx2.Response:
         """Until there is an answer that is one."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self.patience_s):
             while True:
                 with suppress(httpx2.TransportError):  # the process that should answer is dead
                     answer = await ask()

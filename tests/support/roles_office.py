@@ -18,6 +18,7 @@ from holdfast.sandbox import load_or_create_secret
 from holdfast.web.guards import role_name
 from holdfast.web.routing import Table
 from tests.support.box_office import Office, number_in, running
+from tests.support.empty_ledger import fill_with_ledger
 from tests.support.engine_folder import engine_folder
 from tests.support.wait import until
 
@@ -89,6 +90,7 @@ async def in_parts(served: Sequence[str], worked: Sequence[str]) -> AsyncIterato
         path = stack.enter_context(engine_folder("holdfast-parts-"))
         words = ("serve", "--only", FIRST, "--port", "0", "--workers", "1", "--json", "--data")
         log, main = path / "first.log", DataFolder(path / "data")
+        await fill_with_ledger(main.path)
         facts = await stack.enter_async_context(running(log, (*words, str(main.path)), LEAN))
         engines = main.running()
         assert engines is not None

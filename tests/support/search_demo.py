@@ -8,19 +8,14 @@ from holdfast.app import App, open_app
 from holdfast.catalogue.event import Times
 from holdfast.config import Config
 from holdfast.demo.seed import populate
-from holdfast.engines.migrate import migrate
-from holdfast.engines.startup_checks import connect
 from holdfast.organisers.shows_store import PlannedShow, add_shows
 from holdfast.search.query import EventSearchQuery, parse_search
-from tests.support.second_ledger import a_database, beside
+from tests.support.second_ledger import a_ledger, beside
 
 
 @asynccontextmanager
 async def demo_listed(config: Config) -> AsyncIterator[App]:
-    async with a_database(config.database_url) as url:
-        own = await connect(url)
-        await migrate(own)
-        await own.close()
+    async with a_ledger(config.database_url) as url:
         async with open_app(await beside(config, url, 8)) as app:
             await populate(app, lambda _what, _done, _of: None)
             await play_the_rest(app)

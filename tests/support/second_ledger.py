@@ -9,7 +9,10 @@ import asyncpg
 
 from holdfast.config import Config
 from holdfast.engines.open_redis import open_redis
+from holdfast.engines.postgres import Queries
 
+Q = Queries("holdfast.backup")
+PRISTINE = "pristine"  # a database with every migration and nothing in it
 _numbers = count(1)
 
 
@@ -32,6 +35,32 @@ async def a_database(database_url: str) -> AsyncIterator[str]:
     yield address_of(name, database_url)
     async with administration(database_url) as owner:
         await owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@asynccontextmanager
+async def a_ledger(database_url: str) -> AsyncIterator[str]:
+    """The address of a ledger with nothing in it on the same server, dropped at the end."""
+    name = f"second_{next(_numbers)}"
+    yield await make_ledger(database_url, name)
+    async with administration(database_url) as owner:
+        await owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def make_ledger(database_url: str, name: str = "holdfast", numbers_from: int = 0) -> str:
+    """In place of the database with this name, if there is one; its address.
+
+    A copy takes a tenth of what all migrations take.
+    """
+    async with administration(database_url) as owner:
+        await owner.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        await owner.execute(f"CREATE DATABASE {name} TEMPLATE {PRISTINE} STRATEGY file_copy")
+    url = address_of(name, database_url)
+    ledger = await asyncpg.connect(url)
+    await ledger.execute("UPDATE ledger_mark SET ledger_id = gen_random_uuid()")
+    if numbers_from:
+        await ledger.fetch(Q.skip_numbers, numbers_from)
+    await ledger.close()
+    return url
 
 
 def address_of(name: str, database_url: str) -> str:

@@ -36,6 +36,7 @@ class Plan(Struct):
     count: int
     times: str = ""  # a file for (version, when it came): what latency is computed from
     keeps_states: bool = True
+    host: str = "here"  # the name in their requests
     may_jump: bool = False  # Redis is lost meanwhile: versions may leave some out, and still never go back
 
 
@@ -78,7 +79,7 @@ class Watching(asyncio.Protocol):
         self._received, self._is_streaming = b"", False
         since = f"Last-Event-ID: {self.version}\r\n" if self.version else ""
         path = f"/api/v1/shows/{self.show_id}/seats/stream"
-        self._transport.write(f"GET {path} HTTP/1.1\r\nHost: here\r\n{since}\r\n".encode())
+        self._transport.write(f"GET {path} HTTP/1.1\r\nHost: {self.crowd.plan.host}\r\n{since}\r\n".encode())
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._transport = None

@@ -21,7 +21,11 @@ class Metric:
 
     name: str
     labels: frozenset[str]
-    is_histogram: bool
+    kind: str  # how it is counted: one of COUNTING
+
+    @property
+    def is_histogram(self) -> bool:
+        return self.kind == "observe"
 
     def reads_as(self, name: str) -> bool:
         ends = "_(?:bucket|sum|count)" if self.is_histogram else ""
@@ -39,10 +43,11 @@ def counted(modules: Iterable[Module]) -> Iterator[Metric]:
                     func=ast.Attribute(value=ast.Name(id="metrics"), attr=attr), args=[first, *_]
                 ) if attr in COUNTING:
                     labels = frozenset(word.arg for word in node.keywords if word.arg)
+                    labels |= {"pod"} if attr == "measure" else set()  # in a house with pods
                     for name in names_in(first, module):
-                        yield Metric(name, labels, attr == "observe")
+                        yield Metric(name, labels, attr)
     # The meter itself adds this one to what a process has counted.
-    yield Metric("process_cpu_seconds_total", frozenset({"process"}), False)
+    yield Metric("process_cpu_seconds_total", frozenset({"process"}), "add")
 
 
 def names_in(argument: ast.expr, module: Module) -> Iterator[str]:
@@ -75,6 +80,16 @@ def wrong_names(query: str, metrics: Iterable[Metric]) -> Iterator[str]:
         for label in (word.strip() for word in clause.split(",")):
             if not all(label in labels | OF_PROMETHEUS for labels in seen):
                 yield f"grouped by {label}, which is not a label here"
+
+
+def wrong_sums(query: str, metrics: Iterable[Metric]) -> Iterator[str]:
+    """Gauges that a query adds up wrongly over machines: each of them reports the whole of a measure."""
+    wanted = {"measure": "max", "set": "sum"}
+    for name, _ in SELECTOR.findall(query):
+        for kind in {metric.kind for metric in metrics if metric.reads_as(name)} & wanted.keys():
+            how = "(?:max|min)" if kind == "measure" else wanted[kind]
+            if not re.search(rf"\b{how}\s*(?:by\s*\([^)]*\)\s*)?\(\s*(?:abs\()?holdfast_{name}\b", query):
+                yield f"over machines, use {wanted[kind]} of holdfast_{name}"
 
 
 def matched_values(query: str) -> Iterator[tuple[str, str]]:

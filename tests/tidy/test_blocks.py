@@ -1,39 +1,18 @@
 """Every block of code in the docs is run by a test, checked, or marked as not runnable with the reason."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.tidy.block_checks import CHECKS
+from tests.tidy.executed_blocks import EXECUTED, GENERATED, executor
 from tests.tidy.markdown_pages import Block, blocks
 from tests.tidy.tree import ROOT, assert_no_violations, files, written
 
-# Which test runs the blocks of a page, of a section of it, or of a language anywhere.
-EXECUTED = {
-    "README.md#book-by-curl": "tests/journeys/test_readme.py",
-    "docs/tutorial.md": "tests/journeys/test_readme.py",
-    "docs/first_house.md": "tests/journeys/test_first_house.py",
-    "docs/waiting_room.md#check-the-draw": "tests/rules/test_queue_draw.py",
-    "docs/operating/backup.md#point-in-time-recovery": "tests/stores/test_point_in_time.py",
-    "docs/operating/standby.md": "tests/support/postgres_server.py",
-    "docs/layouts.md": "tests/tidy/test_docs.py",
-    "sql": "tests/stores/test_documented_queries.py",
-    "js": "tests/browser/test_seats_live.py",
-}
-# Pages that are made from the code, and the test that compares them with it.
-GENERATED = {
-    "docs/capacity.md": "tests/rules/test_capacity.py",
-    "docs/flows/booking.md": "tests/tidy/test_docs.py",
-    "docs/flows/payment.md": "tests/tidy/test_docs.py",
-    "docs/operating/commands.md": "tests/tidy/test_docs.py",
-}
-
-
-def executor(block: Block) -> str | None:
-    """The test that runs or generates the block."""
-    page, section = block.page, f"{block.page}#{block.section}"
-    return GENERATED.get(page) or EXECUTED.get(page) or EXECUTED.get(section) or EXECUTED.get(block.language)
+ROW = re.compile(r"^\| \[(\w+\.md)\][^|]*\|[^|]*\| (\d+) \|", re.MULTILINE)  # of docs/operating/executed.md
 
 
 def unchecked(found: Iterable[Block]) -> Iterator[str]:
@@ -56,6 +35,19 @@ def idle_entries(found: Iterable[Block], table: dict[str, str]) -> Iterator[str]
             yield f"there is no block of {entry}"
         elif not (ROOT / test).exists() or page not in (ROOT / test).read_text():
             yield f"{test} does not run {entry}"
+
+
+def unlisted(found: Iterable[Block], table: str) -> Iterator[str]:
+    """Blocks of the operating pages that the table lacks, rows without a block, and commands that failed."""
+    rows: Counter[str] = Counter()
+    for page, blocks_of_row in ROW.findall(table):
+        rows[page] += int(blocks_of_row)
+    shown = Counter(one.page.rpartition("/")[2] for one in found if one.page.startswith("docs/operating/"))
+    for page in sorted(rows.keys() | shown.keys()):
+        if rows[page] != shown[page]:
+            yield f"{page} has {shown[page]} blocks, executed.md {rows[page]}: python -m tools.run_docs"
+    if "**failed**" in table:
+        yield "a command in executed.md failed"
 
 
 def all_blocks() -> list[Block]:
@@ -118,6 +110,17 @@ class TestTheRulesCanFail:
 
         assert len(list(unchecked(blocks(tmp_path / "a.md", tmp_path)))) == 1
 
+    def test_a_block_that_the_table_lacks_and_a_failed_one_are_found(self) -> None:
+        shown = [Block(f"docs/operating/{page}.md", 1, "sh", "", "", "") for page in "aab"]
+        rows = [
+            "[a.md](a.md#x) x | sh | 1 |",
+            "[b.md](b.md) | sh | 1 | **failed** |",
+            "[c.md](c.md) | sh | 1 |",
+        ]
+        table = "".join(f"| {row}\n" for row in rows)
+
+        assert len(list(unlisted(shown, table))) == 3
+
     def test_an_entry_without_a_block_or_a_test_is_found(self) -> None:
         shown = [Block("a.md", 1, "sh", "", "part", ""), Block("b.md", 1, "sh", "", "", "")]
         table = {"a.md#part": "tests/none.py", "b.md": "tests/tidy/tree.py", "c.md": "tests/tidy/tree.py"}
@@ -135,3 +138,9 @@ def test_the_tests_that_run_blocks_exist() -> None:
 
 def test_the_generated_pages_have_blocks() -> None:
     assert GENERATED.keys() <= {block.page for block in all_blocks()}
+
+
+def test_the_table_of_executed_commands_is_complete() -> None:
+    table = (ROOT / "docs" / "operating" / "executed.md").read_text()
+
+    assert_no_violations(unlisted(all_blocks(), table))

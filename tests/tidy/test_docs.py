@@ -3,10 +3,12 @@
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from holdfast.config import Config
 from holdfast.layouts import Layout
 from holdfast.layouts.import_file import parse_layout_file
 from holdfast.routes import ROUTES
@@ -267,3 +269,23 @@ def test_the_layouts_shown_are_layouts(kind: str) -> None:
     [example] = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
 
     assert Layout.build(parse_layout_file(f"hall.{kind}", example.encode())).seat_count > 10
+
+
+def unlisted_limits(page: str, names: set[str]) -> Iterator[str]:
+    """Limits of which the page does not say once whether they count per request, process or house."""
+    section = page.partition("## Limits")[2].partition("\n## ")[0]
+    table = [line for line in section.splitlines() if line.startswith("|")]
+    for name in sorted(names):
+        count = len(re.findall(rf"`{name}`", "\n".join(table)))
+        if count != 1:
+            yield f"{name} is {count} times in the table of limits of docs/operating/cluster.md"
+
+
+def test_the_docs_list_for_whom_each_limit_counts() -> None:
+    limits = {field.name for field in fields(Config) if field.name.endswith("_max")}
+    page = (ROOT / "docs" / "operating" / "cluster.md").read_text()
+
+    assert_no_violations(unlisted_limits(page, limits))
+    assert list(unlisted_limits(page, {"people_max"})) == [
+        "people_max is 0 times in the table of limits of docs/operating/cluster.md"
+    ]

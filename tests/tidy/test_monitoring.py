@@ -2,17 +2,24 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.engines.clocks import CLOCK_OFF_MAX_S
 from holdfast.engines.metrics import HELP
+from holdfast.engines.redis_memory import FULL_FROM
 from holdfast.routes import ROUTES
+from holdfast.runtime.check_certificates import DAYS_FAIL, DAYS_WARN
+from holdfast.runtime.check_ledger import STANDBY_LAG_MAX_S
+from holdfast.runtime.check_pods import BEHIND_MAX_BYTES
+from holdfast.runtime.check_services import GATEWAY_SLOW_S
 from tests.tidy.deploy_files import DEPLOY, output_of, yaml_documents
 from tests.tidy.markdown_pages import anchors
-from tests.tidy.metric_names import BY, counted, matched_values, wrong_names
+from tests.tidy.metric_names import BY, SELECTOR, counted, matched_values, wrong_names, wrong_sums
 from tests.tidy.tree import ROOT, SRC, assert_no_violations, files, package, written
 
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
@@ -58,6 +65,12 @@ def queries() -> Iterator[tuple[str, str]]:
             yield from ((f"{path.name}: {panel['title']}", target["expr"]) for target in panel["targets"])
 
 
+def clashing(names: Iterable[str]) -> list[str]:
+    """Names that are one in OpenMetrics, where a counter has no `_total`: a scraper refuses the page."""
+    times = Counter(name.removesuffix("_total") for name in set(names))
+    return [name for name, count in times.items() if count > 1]
+
+
 class TestTheRulesCanFail:
     CODE = (
         'metrics.add("sold_total", 2, by=name)\n'
@@ -81,6 +94,18 @@ class TestTheRulesCanFail:
         metrics = list(counted(package(written(tmp_path, {"a.py": self.CODE})).values()))
 
         assert list(wrong_names(query, metrics)) == [complaint]
+
+    def test_a_gauge_that_is_added_up_wrongly_is_found(self, tmp_path: Path) -> None:
+        code = self.CODE + 'metrics.set("calls", 4)\n'
+        metrics = list(counted(package(written(tmp_path, {"a.py": code})).values()))
+
+        assert list(wrong_sums("sum(holdfast_mails_dead)", metrics)) == [
+            "over machines, use max of holdfast_mails_dead"
+        ]
+        assert list(wrong_sums("max (holdfast_calls)", metrics)) == [
+            "over machines, use sum of holdfast_calls"
+        ]
+        assert list(wrong_sums("max by (x) (holdfast_mails_dead) + sum(holdfast_calls)", metrics)) == []
 
     def test_names_that_are_in_the_code_are_not(self, tmp_path: Path) -> None:
         metrics = list(counted(package(written(tmp_path, {"a.py": self.CODE})).values()))
@@ -112,6 +137,7 @@ def test_every_metric_and_label_of_a_query_is_in_the_code() -> None:
 
     assert len(found) > 60
     assert_no_violations(f"{where}: {end}" for where, query in found for end in wrong_names(query, METRICS))
+    assert_no_violations(f"{where}: {end}" for where, query in found for end in wrong_sums(query, METRICS))
 
 
 def test_every_value_of_a_label_is_in_the_code() -> None:
@@ -142,6 +168,32 @@ def test_every_number_that_people_must_look_at_has_an_alert() -> None:
     assert [name for name in wanted if f"holdfast_{name}" not in alerts] == []
 
 
+# The doctor warns or fails beyond it, and the alert fires.
+LIMITS = {
+    "HoldfastClockOff": CLOCK_OFF_MAX_S,
+    "HoldfastStandbyLate": STANDBY_LAG_MAX_S,
+    "HoldfastCertificateEnding": DAYS_WARN,
+    "HoldfastCertificateUrgent": DAYS_FAIL,
+    "HoldfastGatewayLate": GATEWAY_SLOW_S,
+    "HoldfastRedisFull": FULL_FROM,
+    "HoldfastPodBehind": BEHIND_MAX_BYTES,
+}
+
+
+def test_the_doctor_and_the_alerts_have_the_same_limits() -> None:
+    limits = {rule["alert"]: rule["expr"].split()[-1] for rule in rules() if rule["alert"] in LIMITS}
+
+    assert limits == {name: f"{limit:g}" for name, limit in LIMITS.items()}
+
+
+def test_every_alert_has_a_panel_with_a_metric_of_it() -> None:
+    shown = " ".join(query for where, query in queries() if ".json" in where)
+
+    for rule in rules():
+        metrics = {name for name, _ in SELECTOR.findall(rule["expr"])}
+        assert not metrics or any(f"holdfast_{name}" in shown for name in metrics), rule["alert"]
+
+
 def test_panels_do_not_overlap_and_name_what_they_group_by() -> None:
     for path in files(".json", root=DEPLOY / "grafana"):
         page = json.loads(path.read_text())
@@ -164,3 +216,11 @@ def test_prometheus_accepts_the_rules_the_queries_and_what_is_scraped(tmp_path: 
     ):
         printed = output_of("promtool", "check", *words)
         assert printed is None or (answer in printed and "exit code" not in printed), printed
+
+
+def test_every_metric_has_a_help_text_and_a_name_of_its_own() -> None:
+    names = {metric.name for metric in METRICS if metric.name.isidentifier()}
+
+    assert_no_violations(f"{name} has no text in HELP" for name in names - HELP.keys())
+    assert_no_violations(f"{name} and {name}_total are one metric" for name in clashing(HELP))
+    assert clashing(["mails_total", "mails", "holds_total"]) == ["mails"]

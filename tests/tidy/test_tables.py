@@ -23,6 +23,7 @@ NOT_OURS = {"migrations", "sandbox"}
 ANY = "any table"
 # Who reads which tables of others directly, and why that is better than a view.
 READS = {
+    ("archive", ANY): "copies rows of past shows as they are, and looks for what is under way in them",
     ("audit", ANY): "counts violations in the tables themselves: a view would be part of what is audited",
     ("backup", ANY): "copies every table as it is",
     ("catalogue", "city"): "the public side of what organisers edit: the same tables, other questions",

@@ -1,6 +1,6 @@
 """Known defects as mutants: data, by subject."""
 
-from tools.defects import holds, money, operating, pages, people, redis, seats, web
+from tools.defects import holds, money, operating, pages, people, pods, redis, seats, web
 
 DEFECTS = (
     *money.MUTANTS,
@@ -8,6 +8,7 @@ DEFECTS = (
     *operating.MUTANTS,
     *web.MUTANTS,
     *people.MUTANTS,
+    *pods.MUTANTS,
     *pages.MUTANTS,
     *seats.MUTANTS,
     *redis.MUTANTS,

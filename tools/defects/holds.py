@@ -89,14 +89,14 @@ MUTANTS = (
         "tests/stores/test_rebuild_cost.py -k seat_orders",
         (
             "src/holdfast/seatmap/store.py",
-            "            fields = await self.plans.get(show.layout.hash)\n            found, is_ours",
-            "            found, is_ours",
+            "        fields = await self.plans.get(show.layout.hash)\n        found, is_ours",
+            "        found, is_ours",
         ),
         (
             "src/holdfast/seatmap/store.py",
-            "                epoch = max(found, sale.epoch) + 1\n",
-            "                epoch = max(found, sale.epoch) + 1\n"
-            "                fields = await self.plans.get(show.layout.hash)\n",
+            "            epoch = max(found, sale.epoch) + 1\n",
+            "            epoch = max(found, sale.epoch) + 1\n"
+            "            fields = await self.plans.get(show.layout.hash)\n",
         ),
     ),
     undo(

@@ -8,6 +8,8 @@ SETTINGS = "tests/rules/test_check_settings.py"
 SETUPS = "tests/stores/test_engine_setups.py"
 GROWTH = "tests/stores/test_growth.py"
 RETENTION = "tests/stores/test_retention.py"
+DOCTOR = "tests/stores/test_doctor.py"
+ROTATION = "tests/journeys/test_secret_rotation.py"
 STANDBY = "tests/stores/test_standby.py"
 UPGRADES = "tests/stores/test_rolling_upgrades.py"
 
@@ -247,7 +249,7 @@ GROWING = (
         f"{RETENTION} -k guests_without",
         (
             "src/holdfast/accounts/retention.py",
-            '        RetentionRule("accounts.guests", Q.guests, config.guests_keep_d),\n',
+            '        RetentionRule("accounts.guests", Q.guests, config.guests_keep_d, find_buyers),\n',
             "",
         ),
     ),
@@ -283,7 +285,7 @@ GROWING = (
         f"{SETUPS} -k demoted",
         (
             f"{ENGINES}/postgres.py",
-            "            connection.terminate()\n            await pool.expire_connections()\n",
+            "            connection.terminate()\n            await self._replace_connections(pool)\n",
             "",
         ),
     ),
@@ -318,4 +320,75 @@ GROWING = (
     ),
 )
 
-MUTANTS = (*STARTING, *GROWING)
+WATCHING = (
+    undo(
+        "a worker that was killed beside a web process is not missed",
+        "tests/storms/test_game_day.py",
+        (
+            f"{ENGINES}/worker_beat.py",
+            'metrics.measure("worker_missing", 0 if found.is_alive else 1)',
+            'metrics.measure("worker_missing", 0)',
+        ),
+    ),
+    undo(
+        "the servers for rate limits and facts are not looked at",
+        f"{DOCTOR} -k rate_limits_and_the_bus",
+        ("src/holdfast/cli/doctor.py", '        Check("rate limits", partial(check_limits, found)),\n', ""),
+    ),
+    undo(
+        "a dependency that hangs hangs the doctor",
+        f"{DOCTOR} -k what_hangs",
+        (
+            "src/holdfast/runtime/check_certificates.py",
+            "        async with asyncio.timeout(ANSWER_WITHIN_S):\n",
+            "        async with asyncio.timeout(None):\n",
+        ),
+        ("src/holdfast/runtime/bounded.py", "asyncio.timeout(self.within_s)", "asyncio.timeout(None)"),
+    ),
+    undo(
+        "a changed secret is read at the next restart",
+        f"{ROTATION} -k every_secret",
+        (
+            "src/holdfast/runtime/launch.py",
+            "        await watch.changed()\n",
+            "        await asyncio.Event().wait()\n",
+        ),
+    ),
+)
+
+SIDE_BY_SIDE = (
+    undo(
+        "a step gives up at the first locked table",
+        f"{UPGRADES} -k tries_again",
+        (
+            f"{ENGINES}/migrate.py",
+            "            if time.monotonic() + LOCK_PAUSE_S > give_up_at:\n                raise\n",
+            "            raise\n",
+        ),
+    ),
+    undo(
+        "a plan that a newer release outdated is an error of the program",
+        f"{UPGRADES} -k outdated_plan",
+        (
+            f"{ENGINES}/postgres.py",
+            "        except REPLACED as error:\n",
+            "        except ZeroDivisionError as error:\n",
+        ),
+    ),
+    undo(
+        "holds fail between a new column of booking and the new functions",
+        "tests/tidy/test_migration_locks.py -k gets_a_column",
+        (
+            "src/holdfast/bookings/functions_opening.sql",
+            """) RETURNS TABLE (
+    show_id bigint, number bigint, owner_id bigint, fence bigint, state booking_state, request_id text,
+    body_hash bigint, claim_id text, seats int[], prices_minor bigint[], amount_minor bigint, currency text,
+    note text, counts boolean, opened_at timestamptz, expires_at timestamptz, confirmed_at timestamptz,
+    revision bigint
+) LANGUAGE sql STABLE AS""",
+            ") RETURNS SETOF booking LANGUAGE sql STABLE AS",
+        ),
+    ),
+)
+
+MUTANTS = (*STARTING, *GROWING, *WATCHING, *SIDE_BY_SIDE)

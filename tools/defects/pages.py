@@ -11,6 +11,17 @@ TWO_HOLDS = "tests/journeys/test_site_two_holds.py"
 
 MUTANTS = (
     undo(
+        "every page of a held booking reads the terms for itself",
+        f"{TWO_HOLDS} -k share_their_statements",
+        (
+            "src/holdfast/legal/store.py",
+            "        return self._look(show_id)\n",
+            "        async def alone() -> TermsInForce:\n"
+            "            return (await self._terms_of_shows([show_id]))[0]\n\n"
+            "        return asyncio.ensure_future(alone())\n",
+        ),
+    ),
+    undo(
         "pages do not show the posters of organisers",
         "tests/journeys/test_posters.py",
         (

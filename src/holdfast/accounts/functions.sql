@@ -1,8 +1,6 @@
 -- accounts/functions.sql: what other folders read of an account.
 
-DROP VIEW IF EXISTS account_profile, account_with_second_factor CASCADE;
-
-CREATE VIEW account_with_second_factor AS
+CREATE OR REPLACE VIEW account_with_second_factor AS
 SELECT account_id FROM totp WHERE confirmed_at IS NOT NULL
  UNION
 SELECT account_id FROM passkey;
@@ -10,7 +8,7 @@ SELECT account_id FROM passkey;
 -- Never the password hash. `reached_at` is where e-mail goes: the address of a guest account is made up.
 -- `contact_at`: what was paid for earlier was paid for with another address. A guest who is an account's by
 -- now has its proof, too.
-CREATE VIEW account_profile AS
+CREATE OR REPLACE VIEW account_profile AS
 SELECT id, email, name, role, locale, contact_email, contact_at,
        verified_at IS NOT NULL
        OR EXISTS (SELECT FROM account AS later
@@ -37,6 +35,11 @@ CREATE OR REPLACE FUNCTION addresses_of(p_accounts bigint[]) RETURNS SETOF text 
     SELECT email FROM account WHERE id = ANY (p_accounts)
      UNION
     SELECT contact_email FROM account WHERE id = ANY (p_accounts) AND contact_email IS NOT NULL;
+$$;
+
+-- Whether this database knows that they are erased: in a pod, that the change has arrived from home.
+CREATE OR REPLACE FUNCTION are_erased(p_accounts bigint[]) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT NOT EXISTS (SELECT FROM account WHERE id = ANY (p_accounts) AND erased_at IS NULL);
 $$;
 
 -- Name, addresses, password, sessions and links of one person are deleted. The rows stay: bookings and the

@@ -40,9 +40,16 @@ class MailTokens:
 
     async def use(self, tx: Queryable, text: str, *purposes: Purpose) -> MailToken:
         """In the transaction that does what it is for; LinkGone for other purposes, too."""
+        token = await self.end(tx, text, *purposes)
+        if token is None:
+            raise LinkGone
+        return token
+
+    async def end(self, tx: Queryable, text: str, *purposes: Purpose) -> MailToken | None:
+        """After what it is for was done in another database. None: it was used before."""
         row = await tx.fetchrow(Q.use_token, digest(text), purposes)
         if row is None:
-            raise LinkGone
+            return None
         token = build_token(row)
         await tx.execute(
             Q.end_tokens_alike, token.email, token.purpose, token.account_id, token.show_id, token.number

@@ -28,7 +28,7 @@ from holdfast.web.caller import Caller, Role
 
 ALGORITHM = "Ed25519"
 LEEWAY_S = 30  # how far the clocks of two machines may be apart
-REMEMBERED_S = 60
+REMEMBERED_S = 600  # as long as a token lives, by default: a client that goes on pays for one check
 # `nbf` in tokens of accounts whose address is not proved: their holds count for their address range. The
 # release before this one refuses claims that it does not know; it knows this one, and the time has passed.
 UNVERIFIED = 1

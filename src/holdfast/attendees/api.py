@@ -6,6 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.attendees.errors import TooManyPeople
+from holdfast.attendees.every_pod import export_bookings as export_all
+from holdfast.attendees.every_pod import search_bookings
 from holdfast.attendees.page import (
     AttendeeFilter,
     AttendeeList,
@@ -41,7 +43,7 @@ async def find_bookings(request: Request) -> Response:
     `q` is a reference, a booking's id, a mail address (of the buyer, or to which a ticket was given), or
     words of the buyer's name; with a `show` also a seat. Without it, all bookings of a show or an event.
     """
-    found = await _store(request).search(_organiser_id(request), query(BookingQuery, request))
+    found = await search_bookings(get_app(request), _organiser_id(request), query(BookingQuery, request))
     return answer(200, found, NO_STORE)
 
 
@@ -54,8 +56,8 @@ async def find_bookings(request: Request) -> Response:
 )
 async def export_bookings(request: Request) -> Response:
     """The same for a spreadsheet, all of them. The export is recorded in the audit log."""
-    sheet = await _store(request).export_bookings(_organiser_id(request), query(BookingFilter, request))
-    return _sheet(sheet, "bookings.csv")
+    wanted = query(BookingFilter, request)
+    return _sheet(await export_all(get_app(request), _organiser_id(request), wanted), "bookings.csv")
 
 
 @routes.get(BOOKINGS + "/{booking}", answers={200: BookingDossier}, refusals=(NoSuchBooking,))

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from holdfast.bookings import BookingState, from_public_id, public_id, reference
 from holdfast.catalogue import ShowOnSale
@@ -84,6 +84,8 @@ class FoundBooking(Struct, frozen=True, kw_only=True):
 class FoundBookings(Struct, frozen=True):
     bookings: list[FoundBooking]
     next: str | None  # ask for `before` this to go on; null: that was all
+    complete: bool = True  # false: some databases cannot be reached, their bookings are missing here
+    missing_pods: list[str] = field(default_factory=list)
 
 
 class Attendee(Struct, frozen=True, kw_only=True):

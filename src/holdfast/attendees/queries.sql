@@ -114,7 +114,7 @@ ORDER BY wanted.place;
          buyer.name AS buyer_name, buyer.reached_at AS buyer_email,
          CASE WHEN ticket.owner_email IS NULL THEN coalesce(holder.name, buyer.name) END AS name,
          coalesce(ticket.owner_email, holder.reached_at, buyer.reached_at) AS email
-    FROM issued_ticket AS ticket
+    FROM ticket_detail AS ticket
     LEFT JOIN account_profile AS buyer ON buyer.id = ticket.booked_by
     LEFT JOIN account_profile AS holder ON holder.id = ticket.owner_id
    WHERE ticket.show_id = $1

@@ -6,7 +6,7 @@
 An organiser is None for an admin, who sees all.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 from holdfast.attendees.errors import TooManyPeople
@@ -46,6 +46,7 @@ PEOPLE_MAX = 2_000  # who have a name or an address that is searched for
 STEPS_MAX = 500
 
 BookingKey = tuple[int, int]  # show_id, number
+PageLoader = Callable[[int], Awaitable[list[FoundBooking]]]  # those before a number, at most PAGE_MAX
 
 
 class AttendeeStore:
@@ -82,8 +83,18 @@ class AttendeeStore:
         last = f"{public_id(show_id, number)}-{seat}" if more else None
         return AttendeeList([one for _, one in shown], last)
 
-    async def export_bookings(self, organiser_id: int | None, wanted: BookingFilter) -> AsyncIterator[bytes]:
-        """CSV. That it was exported is in the audit log before the first row is."""
+    async def page(
+        self, organiser_id: int | None, wanted: BookingFilter, before: int, limit: int = PAGE_MAX
+    ) -> list[FoundBooking]:
+        return await self._load(await self._search(organiser_id, wanted, before, limit))
+
+    async def export_bookings(
+        self, organiser_id: int | None, wanted: BookingFilter, load: PageLoader | None = None
+    ) -> AsyncIterator[bytes]:
+        """CSV. That it was exported is in the audit log before the first row is.
+
+        `load`: other bookings than those of this database.
+        """
         shows = await self._shows(organiser_id, wanted)
         subject = ("show", wanted.show) if wanted.show is not None else ("event", wanted.event or 0)
         entry = AuditEntry(
@@ -94,7 +105,7 @@ class AttendeeStore:
             personal={"q": wanted.q},
         )
         await record(self._postgres, entry)
-        return self._booking_sheet(organiser_id, wanted)
+        return _booking_sheet(load or (lambda before: self.page(organiser_id, wanted, before)))
 
     async def export_attendees(
         self, show_id: int, organiser_id: int | None, wanted: AttendeeFilter
@@ -105,13 +116,6 @@ class AttendeeStore:
         )
         await record(self._postgres, entry)
         return self._attendee_sheet(show, wanted.given_back)
-
-    async def _booking_sheet(self, organiser_id: int | None, wanted: BookingFilter) -> AsyncIterator[bytes]:
-        yield to_csv([BOOKING_COLUMNS])
-        before = BIGINT_MAX
-        while keys := await self._search(organiser_id, wanted, before, PAGE_MAX):
-            yield to_csv(booking_row(found) for found in await self._load(keys))
-            before = keys[-1][1]
 
     async def _attendee_sheet(self, show: ShowOnSale, given_back: bool) -> AsyncIterator[bytes]:
         yield to_csv([ATTENDEE_COLUMNS])
@@ -171,6 +175,14 @@ class AttendeeStore:
             if refusal is None:
                 raise
             raise refusal from None
+
+
+async def _booking_sheet(load: PageLoader) -> AsyncIterator[bytes]:
+    yield to_csv([BOOKING_COLUMNS])
+    before = BIGINT_MAX
+    while found := await load(before):
+        yield to_csv(booking_row(one) for one in found)
+        before = from_public_id(found[-1].booking_id)[1]
 
 
 async def _newest(

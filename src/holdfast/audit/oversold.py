@@ -41,7 +41,9 @@ class OversoldGauge:
         return 0
 
     async def _check(self, shows: list[int]) -> None:
-        rows = await self._postgres.fetch(Q.oversold_in, shows)
+        async with self._postgres.transaction() as tx:
+            await tx.execute(Q.read_by_blocks)
+            rows = await tx.fetch(Q.oversold_in, shows)
         for show_id in shows:
             del self._found[show_id]
         self._found.update(row["show_id"] for row in rows)

@@ -6,6 +6,11 @@
 GROUP BY show_id, seat
   HAVING count(*) > 1;
 
+-- name: read_by_blocks
+-- Until the transaction ends. With statistics from before the sale, the planner expects hardly any holds, and
+-- would fetch each of them by itself: in a house with a long past that took twice as long.
+SELECT set_config('enable_indexscan', 'off', true);
+
 -- name: oversold_in
 -- The same for some shows ($1), each state by an index of its own: ended bookings are not read. Holds are
 -- found by their end: "IS TRUE" keeps the planner from looking for them by show, where it would find ended
@@ -112,14 +117,19 @@ SELECT show_id, format('booking %s went from %s to %s', number, before, state) A
 
 -- name: one_fact_per_move
 -- S14. A booking has as many facts as moves. A move and its fact are
--- of one moment; those from before the last purge are not counted.
+-- of one moment; those from before the last purge are not counted, nor those from before a show was moved
+-- here: its facts are in the database that it came from.
 SELECT coalesce(moves.show_id, facts.show_id) AS show_id,
        format('booking %s has %s moves and %s facts', coalesce(moves.number, facts.number),
               coalesce(moves.n, 0), coalesce(facts.n, 0)) AS what
-  FROM (SELECT show_id, number, count(*) AS n FROM booking_move, fact_log
-         WHERE at >= purged_until GROUP BY 1, 2) AS moves
-  FULL JOIN (SELECT show_id, number, count(*) AS n FROM outbox, fact_log
-              WHERE at >= purged_until AND kind LIKE 'booking.%' GROUP BY 1, 2) AS facts
+  FROM (SELECT show_id, number, count(*) AS n
+          FROM fact_log, booking_move LEFT JOIN show_copy USING (show_id)
+         WHERE at >= purged_until
+           AND id > coalesce(moves_until, 0) AND coalesce(epoch, 1) > 0 GROUP BY 1, 2) AS moves
+  FULL JOIN (SELECT show_id, number, count(*) AS n
+               FROM fact_log, outbox LEFT JOIN show_copy USING (show_id)
+              WHERE at >= purged_until AND kind LIKE 'booking.%'
+                AND id > coalesce(facts_until, 0) AND coalesce(epoch, 1) > 0 GROUP BY 1, 2) AS facts
     ON facts.show_id = moves.show_id AND facts.number = moves.number
  WHERE moves.n IS DISTINCT FROM facts.n;
 
@@ -140,3 +150,9 @@ SELECT show_id, format('booking %s: seats cost %s, amount %s', number,
 SELECT show_id FROM sale WHERE show_id IN (SELECT show_id FROM taken_seat)
  UNION
 SELECT show_id FROM sale WHERE epoch > 1 AND closes_at > now();
+
+-- name: dead_letters
+-- Each count has a partial index, or reads a table that is nearly empty.
+SELECT (SELECT count(*)::int FROM parked_fact WHERE dead_at IS NOT NULL) AS facts,
+       (SELECT count(*)::int FROM gateway_webhook WHERE dead)            AS webhooks,
+       (SELECT count(*)::int FROM notice WHERE state = 'dead')           AS notices;

@@ -16,7 +16,7 @@ from holdfast.bookings import Bookings
 from holdfast.claim import Claims, PoolMap
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import Postgres, Queries
+from holdfast.engines.postgres import Postgres, Queries, Queryable
 from holdfast.holds import differences
 from holdfast.payments import Charge, Gateway, GatewayAnswer, parse_payment_key
 
@@ -45,6 +45,17 @@ QUEUE_CHECKS = (
 )
 AUDIT_LOG_CHECKS = ("audit_log_is_whole", "audit_log_is_erased_on_record", "audit_log_has_its_end")
 WAITLIST_CHECKS = ("reserved_seats_have_their_key", "reserved_seats_are_waited_for", "every_offer_ends")
+# What holds in the rows of past shows, too: of one show, in the files of an archive.
+ARCHIVED_CHECKS = {
+    **dict.fromkeys(
+        ("one_owner_per_seat", "every_move_recorded", "moves_follow_the_state_machine", "amounts_add_up"), Q
+    ),
+    **dict.fromkeys(
+        ("every_entry_balances", "journal_matches_payments", "paid_what_it_costs", "money_has_a_booking"),
+        MONEY,
+    ),
+    **dict.fromkeys(("no_more_back_than_came", "one_ticket_per_seat", "late_refunds_were_late"), MONEY),
+}
 AUDIT_WITHIN_S = 600  # for each of its statements: they read whole tables
 SWEPT_WITHIN_S = 10
 OFFERED_WITHIN_S = 60  # a step of the waitlist that is later than this is missing
@@ -84,6 +95,12 @@ async def audit(
         report.note("map_equals_ledger", await _map_violations(postgres, bookings, claims))
     metrics.measure("oversold_seats", report.checks["one_owner_per_seat"])
     return report
+
+
+async def find_violations(connection: Queryable, check: str) -> list[Violation]:
+    """One of ARCHIVED_CHECKS, in the tables that the connection sees."""
+    rows = await connection.fetch(getattr(ARCHIVED_CHECKS[check], check))
+    return [Violation(check, row["show_id"], row["what"]) for row in rows]
 
 
 async def shows_on_the_map(postgres: Postgres) -> list[int]:

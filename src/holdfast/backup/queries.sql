@@ -1,6 +1,9 @@
 -- name: instant
 SELECT clock_timestamp();
 
+-- name: name_moment
+SELECT pg_create_restore_point($1)::text;
+
 -- name: tables
 -- Every table and its stored columns. The contents list the steps; functions are applied again.
   SELECT relname AS name, array_agg(attname::text ORDER BY attnum) AS columns
@@ -82,3 +85,24 @@ UPDATE ledger_mark SET restored_at = now();
 
 -- name: look_at_sizes
 ANALYZE;
+
+-- name: is_read_only
+SELECT pg_is_in_recovery();
+
+-- name: record_backup
+INSERT INTO backup_made (made_by) VALUES ($1);
+
+-- name: forget_backups
+-- Older rows say nothing more; the newest one stays however old it is.
+DELETE FROM backup_made
+      WHERE made_at < now() - $1 * interval '1 day'
+        AND made_at < (SELECT max(made_at) FROM backup_made);
+
+-- name: backup_age
+-- NULL: none was made.
+SELECT extract(epoch FROM clock_timestamp() - max(made_at))::float8 FROM backup_made;
+
+-- name: unprotected_for
+-- Since the newest backup; before the first one, since the ledger was made.
+SELECT extract(epoch FROM clock_timestamp() - coalesce((SELECT max(made_at) FROM backup_made),
+                                                       (SELECT min(applied_at) FROM schema_step)))::float8;

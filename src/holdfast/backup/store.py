@@ -5,6 +5,7 @@ COPY and not pg_dump: it is there with every driver, and a backup of an older se
 The last part, contents.json, lists what a backup contains:
 
 FILE (zip) ─┬─ ledger/<table>      rows as COPY writes them, in the order in which they can go back
+            ├─ pods/<pod>/ledger/… the same of a pod: house.py
             ├─ folder/<path>       files of the data folder: the sandbox's database and secret
             ├─ settings.env        the HOLDFAST_… settings, without the addresses of engines
             └─ contents.json       version, steps of the schema, sums, rows, sequences
@@ -32,6 +33,7 @@ from holdfast.engines.postgres import Queries
 
 CONTENTS = "contents.json"
 LEDGER = "ledger/"
+PODS = "pods/"
 FOLDER = "folder/"
 SETTINGS = "settings.env"
 FORM = 1  # version of the file format; an unknown one is refused
@@ -54,8 +56,18 @@ class BackupPart(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()
 
     @property
+    def pod(self) -> str:
+        return self.name.split("/")[1] if self.name.startswith(PODS) else ""
+
+    @property
     def table(self) -> str:
-        return self.name.removeprefix(LEDGER) if self.name.startswith(LEDGER) else ""
+        beneath = ledger_of(self.pod)
+        return self.name.removeprefix(beneath) if self.name.startswith(beneath) else ""
+
+
+def ledger_of(pod: str) -> str:
+    """The folder with the tables of a pod; of the home database, without a name."""
+    return f"{PODS}{pod}/{LEDGER}" if pod else LEDGER
 
 
 class BackupContents(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +77,7 @@ class BackupContents(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[SchemaStep, ...]
     parts: tuple[BackupPart, ...]
     sequences: dict[str, int]
+    pods: dict[str, dict[str, int]] = {}  # sequences of each pod
 
     @property
     def rows(self) -> int:
@@ -73,6 +86,9 @@ class BackupContents(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tables(self) -> tuple[BackupPart, ...]:
         return tuple(part for part in self.parts if part.table)
+
+    def tables_of(self, pod: str) -> tuple[BackupPart, ...]:
+        return tuple(part for part in self.tables if part.pod == pod)
 
 
 Q = Queries("holdfast.backup")
@@ -129,25 +145,44 @@ async def create(
     wanted = steps() if wanted is None else wanted
     if pending := await plan(connection, wanted):
         raise OperatorError(f"the schema is not up to date ({pending[0].name}): run `holdfast migrate` first")
-    with _draft(file) as draft, zipfile.ZipFile(draft, "w", compresslevel=6) as archive:
+    with open_draft(file) as draft, zipfile.ZipFile(draft, "w", compresslevel=6) as archive:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             instant = await connection.fetchval(Q.instant)  # the first question: what it sees, all others see
-            parts = await _write_tables(connection, archive, progress)
-            taken = tuple(SchemaStep(step.number, step.name, step.checksum) for step in wanted)
-        for extra in extras(instant):
-            part = PartWriter(archive, extra.name)
-            part.write(extra.data)
-            parts.append(part.close())
-        contents = BackupContents(
-            form=FORM,
-            program=program,
-            made_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            steps=taken,
-            parts=tuple(parts),
-            sequences={row["name"]: row["number"] for row in await connection.fetch(Q.sequences)},
-        )
-        archive.writestr(CONTENTS, msgspec.json.format(msgspec.json.encode(contents)))
+            parts = await write_tables(connection, archive, progress)
+        parts += write_extras(archive, extras(instant))
+        contents = build_contents(program, parts, await load_sequences(connection), wanted)
+        write_contents(archive, contents)
     return contents
+
+
+def write_extras(archive: zipfile.ZipFile, extras: Iterable[ExtraFile]) -> list[BackupPart]:
+    parts = []
+    for extra in extras:
+        part = PartWriter(archive, extra.name)
+        part.write(extra.data)
+        parts.append(part.close())
+    return parts
+
+
+async def load_sequences(connection: asyncpg.Connection) -> dict[str, int]:
+    return {row["name"]: row["number"] for row in await connection.fetch(Q.sequences)}
+
+
+def build_contents(
+    program: str, parts: Iterable[BackupPart], sequences: dict[str, int], taken: Sequence[Step]
+) -> BackupContents:
+    return BackupContents(
+        form=FORM,
+        program=program,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        steps=tuple(SchemaStep(step.number, step.name, step.checksum) for step in taken),
+        parts=tuple(parts),
+        sequences=sequences,
+    )
+
+
+def write_contents(archive: zipfile.ZipFile, contents: BackupContents) -> None:
+    archive.writestr(CONTENTS, msgspec.json.format(msgspec.json.encode(contents)))
 
 
 def verify(file: Path, progress: Progress) -> BackupContents:
@@ -173,19 +208,31 @@ def verify(file: Path, progress: Progress) -> BackupContents:
 async def restore(connection: asyncpg.Connection, file: Path, progress: Progress) -> BackupContents:
     """Into a database without a table; then on to our own schema. All rows or none."""
     contents = verify(file, progress)
+    await refuse_used(connection)
+    await restore_tables(connection, file, contents, progress)
+    return contents
+
+
+async def refuse_used(connection: asyncpg.Connection) -> None:
     if await connection.fetchval(Q.is_used):
         raise OperatorError("the database is not empty: a backup is restored into an empty one only")
+
+
+async def restore_tables(
+    connection: asyncpg.Connection, file: Path, contents: BackupContents, progress: Progress, pod: str = ""
+) -> None:
+    """Those of the home database, or of a pod."""
+    tables = contents.tables_of(pod)
     await migrate(connection, _known_steps(contents, file))
     with _opened(file) as archive:
         async with connection.transaction():
             await connection.execute(Q.make_room)
-            for done, part in enumerate(contents.tables):
-                progress("tables", done, len(contents.tables))
+            for done, part in enumerate(tables):
+                progress("tables", done, len(tables))
                 await _put_back(connection, archive, part, file)
-    for name, number in contents.sequences.items():
+    for name, number in (contents.pods[pod] if pod else contents.sequences).items():
         await connection.fetchval(Q.set_sequence, name, max(1, number))
     await finish_restore(connection)
-    return contents
 
 
 async def finish_restore(connection: asyncpg.Connection) -> None:
@@ -212,8 +259,8 @@ def extra_parts(file: Path, beneath: str) -> Iterator[ExtraFile]:
                 yield ExtraFile(part.name.removeprefix(beneath), b"".join(_read(archive, part.name, file)))
 
 
-async def _write_tables(
-    connection: asyncpg.Connection, archive: zipfile.ZipFile, progress: Progress
+async def write_tables(
+    connection: asyncpg.Connection, archive: zipfile.ZipFile, progress: Progress, pod: str = ""
 ) -> list[BackupPart]:
     columns = {row["name"]: row["columns"] for row in await connection.fetch(Q.tables)}
     order: TopologicalSorter[str] = TopologicalSorter({name: set() for name in columns})
@@ -222,7 +269,7 @@ async def _write_tables(
     parts = []
     for done, name in enumerate(order.static_order()):
         progress("tables", done, len(columns))
-        part = PartWriter(archive, LEDGER + name)
+        part = PartWriter(archive, ledger_of(pod) + name)
         await connection.copy_from_table(name, output=part.write_rows, columns=columns[name])
         parts.append(part.close(columns[name]))
     return parts
@@ -289,7 +336,7 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
 
 
 @contextmanager
-def _draft(file: Path) -> Iterator[IO[bytes]]:
+def open_draft(file: Path) -> Iterator[IO[bytes]]:
     """Beside it, for its owner alone; renamed when everything is on the disk. Nothing is overwritten."""
     if file.exists():
         raise OperatorError(f"{file} exists already: choose another name")

@@ -1,7 +1,7 @@
 """A buyer's bookings. Cancelling is in refunds: money may go back."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
@@ -11,8 +11,12 @@ from holdfast.bookings.booking import Booking, from_public_id
 from holdfast.bookings.errors import NoSuchBooking
 from holdfast.bookings.view import BookingPage, RefundShown, booking_page
 from holdfast.web.caller import Role
+from holdfast.web.every_pod import ask_every_pod, cut_page
 from holdfast.web.responses import answer, query
 from holdfast.web.routing import RouteTable, get_app, get_caller
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 PAGE_MAX = 100
 NUMBER_MAX = 2**62
@@ -27,6 +31,7 @@ class BookingsQuery(Struct, forbid_unknown_fields=True, frozen=True):
 class BookingList(Struct, frozen=True):
     bookings: list[BookingPage]
     next: str | None  # the value of `before` for the next page; null: this is the last one
+    complete: bool = True  # false: a part of the box office cannot be reached, its bookings are missing here
 
 
 @routes.get("/bookings", query=BookingsQuery, answers={200: BookingList}, refusals=(NoSuchBooking,))
@@ -35,31 +40,48 @@ async def list_bookings(request: Request) -> Response:
     app, caller = get_app(request), get_caller(request)
     page = query(BookingsQuery, request)
     before = from_public_id(page.before)[1] if page.before else NUMBER_MAX
-    found = await app.bookings.bookings_of(caller.account_id, before=before, limit=page.size + 1)
-    refunds = await app.refunds.shown_many(found[: page.size])
-    pages = [
-        await _load_page(request, booking, refunds_of_booking)
-        for booking, refunds_of_booking in zip(found[: page.size], refunds, strict=True)
-    ]
-    more = len(found) > page.size
-    return answer(
-        200, BookingList(pages, pages[-1].booking_id if more else None), {"Cache-Control": "no-store"}
+    found, complete = await _newest(app, caller.account_id, before, page.size + 1)
+    shown = cut_page(found, page.size, lambda one: one[1].number)
+    pages = await _load_pages(shown)
+    more = len(found) > len(shown)
+    bookings = BookingList(pages, pages[-1].booking_id if more else None, complete)
+    return answer(200, bookings, {"Cache-Control": "no-store"})
+
+
+async def _newest(
+    app: "App", owner_id: int, before: int, limit: int
+) -> tuple[list[tuple["App", Booking]], bool]:
+    """Of every pod that can be reached, each with the application of its pod; whether that is all of them."""
+    answers = await ask_every_pod(
+        app, lambda each: each.bookings.bookings_of(owner_id, before=before, limit=limit)
     )
+    found = [(each, booking) for each, bookings in answers.found for booking in bookings]
+    found.sort(key=lambda one: one[1].number, reverse=True)
+    return found[:limit], answers.is_complete
 
 
 @routes.get("/bookings/{booking}", answers={200: BookingPage}, refusals=(NoSuchBooking,))
 async def get_booking(request: Request) -> Response:
     """One of my bookings."""
     show_id, number = from_public_id(request.path_params["booking"])
-    booking = await get_app(request).bookings.load_owned(get_caller(request).account_id, show_id, number)
-    (refunds,) = await get_app(request).refunds.shown_many([booking])
-    return answer(200, await _load_page(request, booking, refunds), {"Cache-Control": "no-store"})
+    app = get_app(request)
+    booking = await app.bookings.load_owned(get_caller(request).account_id, show_id, number)
+    (page,) = await _load_pages([(app, booking)])
+    return answer(200, page, {"Cache-Control": "no-store"})
 
 
-async def _load_page(request: Request, booking: Booking, refunds: Sequence[RefundShown] = ()) -> BookingPage:
-    catalogue = get_app(request).catalogue
-    show = await catalogue.show_on_sale(booking.show_id)
-    return booking_page(booking, show, await catalogue.terms(show, booking.revision), refunds)
+async def _load_pages(found: Sequence[tuple["App", Booking]]) -> list[BookingPage]:
+    refunds: dict[tuple[int, int], Sequence[RefundShown]] = {}
+    for app in {id(app): app for app, _ in found}.values():
+        own = [booking for each, booking in found if each is app]
+        shown = await app.refunds.shown_many(own)
+        refunds |= {(b.show_id, b.number): each for b, each in zip(own, shown, strict=True)}
+    pages = []
+    for app, booking in found:
+        show = await app.catalogue.show_on_sale(booking.show_id)
+        terms = await app.catalogue.terms(show, booking.revision)
+        pages.append(booking_page(booking, show, terms, refunds[booking.show_id, booking.number]))
+    return pages
 
 
 ROUTES = routes.all

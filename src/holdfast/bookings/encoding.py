@@ -12,7 +12,12 @@ def remaining_ms(openings: Sequence[Opening], now_s: float) -> list[int]:
 
 
 def encode_openings(
-    openings: Sequence[Opening], left_ms: Sequence[int], lock_wait_ms: int = 0, limits: str | None = None
+    openings: Sequence[Opening],
+    left_ms: Sequence[int],
+    lock_wait_ms: int = 0,
+    *,
+    limits: str | None = None,
+    trace: str = "",
 ) -> list[object]:
     """Arguments of open_holds: array literals as PostgreSQL writes them, cheaper than encoding lists."""
     return [
@@ -33,6 +38,7 @@ def encode_openings(
         str(lock_wait_ms),
         f"{{{','.join(['t' if o.is_guest else 'f' for o in openings])}}}",
         limits,
+        trace,
     ]
 
 

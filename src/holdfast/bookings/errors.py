@@ -21,6 +21,15 @@ class WrongMove(Refusal):
     code, status, title = "wrong_move", 409, "Not possible in this state"
 
 
+class SaleArchived(Refusal):
+    """The show is long past, and its bookings are in the archive: its sale cannot be opened again.
+
+    Create a new show.
+    """
+
+    code, status, title = "sale_archived", 409, "Sale is in the archive"
+
+
 class NoSuchBooking(Refusal):
     """There is no booking with this id that belongs to you."""
 

@@ -8,9 +8,6 @@
 -- SET enable_… = off: rows are found by key whatever the statistics say. The planner knows nothing of a sale
 -- that has just opened, and a plan made then would read whole tables until the next ANALYZE.
 
-DROP VIEW IF EXISTS payable_booking, booking_for_fact, booking_history, seat_history, seat_holder CASCADE;
-DROP VIEW IF EXISTS cancelled_sale;  -- of an earlier release
-
 -- The next number of a booking, a fence, a ticket or a journal entry: sixteenths of a second since 2020, then
 -- 13 bits of the sequence. A database that is put back to an earlier instant gets its old sequence back, but
 -- not the old time: no number is issued twice, whether or not the restore is noticed. 131 072 a second are
@@ -21,25 +18,25 @@ CREATE OR REPLACE FUNCTION new_number() RETURNS bigint LANGUAGE sql VOLATILE AS 
 $$;
 
 -- What other folders read of a booking. A block is not among them: no buyer pays for it.
-CREATE VIEW payable_booking AS
+CREATE OR REPLACE VIEW payable_booking AS
 SELECT show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
        amount_minor, currency, note, counts, opened_at, expires_at, confirmed_at, revision
   FROM booking
  WHERE state <> 'blocked';
 
 -- What the relay adds to a fact; blocks included.
-CREATE VIEW booking_for_fact AS
+CREATE OR REPLACE VIEW booking_for_fact AS
 SELECT show_id, number, owner_id, seats, prices_minor, amount_minor, currency, note, expires_at,
        NOT counts AS is_block
   FROM booking;
 
 -- The audit trail, for reports and the progress of a cancellation.
-CREATE VIEW booking_history AS
+CREATE OR REPLACE VIEW booking_history AS
 SELECT show_id, number, id, move, state, actor_id, at FROM booking_move;
 
 -- The same with seats, blocks included, for the replay of a sale: those of the booking now, and those that
 -- the move brought or took. Each booking by its key, whatever the statistics say.
-CREATE VIEW seat_history AS
+CREATE OR REPLACE VIEW seat_history AS
 SELECT show_id, number, id, move, state, at, seats AS moved_seats,
        (SELECT booking.seats FROM booking
          WHERE booking.show_id = booking_move.show_id AND booking.number = booking_move.number) AS seats
@@ -47,7 +44,7 @@ SELECT show_id, number, id, move, state, at, seats AS moved_seats,
 
 -- Every seat that a buyer has now; blocks are not buyers. Each booking by its key: in a join, with statistics
 -- that are older than the sale, all seats of a show may be read for each of its bookings.
-CREATE VIEW seat_holder AS
+CREATE OR REPLACE VIEW seat_holder AS
 SELECT show_id, seat, number
   FROM taken_seat
  WHERE (SELECT state FROM booking
@@ -106,7 +103,8 @@ CREATE OR REPLACE TRIGGER booking_moves_as_drawn BEFORE UPDATE OF state ON booki
     FOR EACH ROW EXECUTE FUNCTION booking_moves_as_drawn();
 
 -- Facts about a sale are added by triggers, so that no way of changing a sale can miss them.
-CREATE OR REPLACE FUNCTION publish_sale() RETURNS trigger LANGUAGE plpgsql AS $$
+-- In a pod these two run where replication applies a change, which has no search path of its own.
+CREATE OR REPLACE FUNCTION publish_sale() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM add_fact(NEW.show_id, NULL, CASE TG_OP WHEN 'INSERT' THEN 'show.on_sale' ELSE 'show.changed' END,
                      jsonb_build_object('opens_at', NEW.opens_at, 'closes_at', NEW.closes_at,
@@ -119,7 +117,8 @@ CREATE OR REPLACE TRIGGER publish_new_sale AFTER INSERT ON sale
 CREATE OR REPLACE TRIGGER publish_changed_sale AFTER UPDATE OF revision ON sale
     FOR EACH ROW WHEN (NEW.revision <> OLD.revision AND NOT NEW.cancelled) EXECUTE FUNCTION publish_sale();
 
-CREATE OR REPLACE FUNCTION publish_cancelled_sale() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION publish_cancelled_sale() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM add_fact(NEW.show_id, NULL, 'show.cancelled', jsonb_build_object('revision', NEW.revision));
     RETURN NULL;

@@ -1,9 +1,7 @@
 -- bookings/functions_blocks.sql: seats an organiser keeps back, and releases to the sale.
 
-DROP VIEW IF EXISTS seat_block_detail CASCADE;
-
 -- The blocks of all shows. A block is a row in `booking`; what else it has is in `seat_block`.
-CREATE VIEW seat_block_detail AS
+CREATE OR REPLACE VIEW seat_block_detail AS
 SELECT booking.show_id, booking.number, booking.owner_id, booking.claim_id, booking.seats,
        booking.note AS name, booking.opened_at AS made_at, more.release_at, more.hours_before,
        coalesce(more.withdrawn, false) AS withdrawn

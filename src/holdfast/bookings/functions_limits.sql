@@ -8,7 +8,6 @@
 --
 -- p_limits is NULL for the previous release, which knows none of them.
 
-DROP FUNCTION IF EXISTS count_owners_up(bigint[], bigint[], bigint[], text[], int[]);
 DROP FUNCTION IF EXISTS count_owners_down(bigint[], bigint[], int[]);
 
 -- Adds the new seats to the counters of their owners. Returns the requests over a limit: of an owner with
@@ -92,30 +91,41 @@ CREATE OR REPLACE FUNCTION count_parties_up(
 ) RETURNS TABLE (place int, reason text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_count int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
-    v_party text[] := ARRAY(SELECT split_part(claim_id, '@', 2) FROM unnest(p_claim) AS claim_id);
     v_seats_max  int := coalesce((p_limits).range_seats_max, 2147483647);
     v_lapses_max int := coalesce((p_limits).range_lapses_max, 2147483647);
     v_cool_since timestamptz := now() - coalesce((p_limits).cooldown_s, 0) * interval '1 s';
-    v_over  int[];
+    v_show   bigint[];  -- of the counters that were raised
+    v_raised text[];
+    v_wanted int;       -- counters to be raised
+    v_count  int[];
+    v_party  text[];
+    v_over   int[];
 BEGIN
-    WITH counted AS (
+    WITH wanted AS MATERIALIZED (
+        SELECT show_id, split_part(claim_id, '@', 2) AS party, sum(cardinality(seats::int[]))::int AS seats
+          FROM unnest(p_show, p_claim, p_number, p_seats) AS a (show_id, claim_id, number, seats)
+         WHERE number IS NOT NULL AND split_part(claim_id, '@', 2) <> ''
+      GROUP BY 1, 2
+    ), counted AS (
         INSERT INTO party_count (show_id, party, seats)
-        SELECT show_id, party, sum(seats)::int
-          FROM unnest(p_show, v_party, p_number, v_count) AS a (show_id, party, number, seats)
-         WHERE number IS NOT NULL AND party <> ''
-      GROUP BY show_id, party
-        HAVING sum(seats) <= v_seats_max
-      ORDER BY show_id, party
+        SELECT show_id, party, seats FROM wanted WHERE seats <= v_seats_max ORDER BY show_id, party
             ON CONFLICT (show_id, party) DO UPDATE SET seats = party_count.seats + excluded.seats
          WHERE party_count.seats + excluded.seats <= v_seats_max
            AND (party_count.lapses < v_lapses_max OR party_count.lapsed_at <= v_cool_since)
      RETURNING show_id, party
     )
+    SELECT array_agg(show_id), array_agg(party), (SELECT count(*) FROM wanted)
+      INTO v_show, v_raised, v_wanted
+      FROM counted;
+    IF coalesce(cardinality(v_show), 0) = v_wanted THEN
+        RETURN;  -- all fit: whose request is over a limit need not be searched for
+    END IF;
+    v_count := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
+    v_party := ARRAY(SELECT split_part(claim_id, '@', 2) FROM unnest(p_claim) AS claim_id);
     SELECT array_agg(ord ORDER BY show_id, party, ord) INTO v_over
       FROM unnest(p_show, v_party, p_number) WITH ORDINALITY AS a (show_id, party, number, ord)
      WHERE number IS NOT NULL AND party <> ''
-       AND NOT EXISTS (SELECT 1 FROM counted
+       AND NOT EXISTS (SELECT FROM unnest(v_show, v_raised) AS counted (show_id, party)
                         WHERE counted.show_id = a.show_id AND counted.party = a.party);
 
     FOREACH place IN ARRAY coalesce(v_over, '{}') LOOP

@@ -14,11 +14,7 @@
 
 DROP FUNCTION IF EXISTS open_holds(
     bigint[], bigint[], text[], bigint[], text[], text[], int[], bigint[], text[], text[], text[], bigint[],
-    boolean);
-DROP FUNCTION IF EXISTS open_holds(
-    bigint[], bigint[], text[], bigint[], text[], text[], int[], bigint[], text[], text[], text[], bigint[],
     boolean[], boolean);
-DROP FUNCTION IF EXISTS sale_verdict(sale, bigint, bigint, boolean);
 
 CREATE OR REPLACE FUNCTION open_holds(
     p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
@@ -70,7 +66,7 @@ BEGIN
     IF v_easy THEN
         BEGIN
             INSERT INTO booking
-            SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+            SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
                                        p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
                                        p_revision);
             INSERT INTO taken_seat (show_id, seat, number)
@@ -84,7 +80,7 @@ BEGIN
     IF NOT v_easy THEN
         -- The careful way. A known request id inserts nothing and is answered from its first booking.
         INSERT INTO booking
-        SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+        SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
                                    p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
             ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
         SELECT array_agg(CASE WHEN booking.number IS NULL AND a.outcome IN ('held', 'confirmed') THEN 'same'
@@ -172,11 +168,16 @@ $$;
 
 -- The rows of booking for requests that may be opened; one with nothing to do is confirmed from the start.
 -- In the order of the table's columns: open_holds inserts them as they are.
-CREATE OR REPLACE FUNCTION booking_rows(
+CREATE OR REPLACE FUNCTION new_bookings(
     p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[],
     p_claim text[], p_note text[], p_left_ms int[], p_currency text[], p_seats text[], p_prices text[],
     p_amount bigint[], p_revision bigint[]
-) RETURNS SETOF booking LANGUAGE sql STABLE AS $$
+) RETURNS TABLE (
+    show_id bigint, number bigint, owner_id bigint, fence bigint, state booking_state, request_id text,
+    body_hash bigint, claim_id text, seats int[], prices_minor bigint[], amount_minor bigint, currency text,
+    note text, counts boolean, opened_at timestamptz, expires_at timestamptz, confirmed_at timestamptz,
+    revision bigint
+) LANGUAGE sql STABLE AS $$
     SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
            claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
            now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision

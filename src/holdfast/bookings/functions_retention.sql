@@ -1,9 +1,7 @@
 -- bookings/functions_retention.sql: sales that were over long ago.
 
-DROP VIEW IF EXISTS archived_sale CASCADE;
-
 -- For the rules of other folders: shows whose rows may be deleted.
-CREATE VIEW archived_sale AS
+CREATE OR REPLACE VIEW archived_sale AS
 SELECT show_id, archived_at FROM sale WHERE archived_at IS NOT NULL;
 
 -- Deletes at most p_max seats and counters of sales that closed p_days ago, the oldest first. The bookings
@@ -47,7 +45,8 @@ END $$;
 
 -- A sale that is opened again gets its rows back before anything is sold: without them a seat could be sold
 -- twice.
-CREATE OR REPLACE FUNCTION restore_archived_sale() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION restore_archived_sale() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$
 BEGIN
     INSERT INTO taken_seat (show_id, seat, number)
     SELECT show_id, unnest(seats), number FROM booking
@@ -72,6 +71,27 @@ BEGIN
     NEW.purged_at := NULL;
     RETURN NEW;
 END $$;
+
+-- `holdfast archive` has the rows of this sale in files, whose manifest has this sum.
+CREATE OR REPLACE FUNCTION file_sale(p_show bigint, p_manifest text) RETURNS void LANGUAGE sql AS $$
+    UPDATE sale SET filed_at = clock_timestamp(), filed_as = p_manifest WHERE show_id = p_show;
+$$;
+
+CREATE OR REPLACE FUNCTION unfile_sale(p_show bigint) RETURNS void LANGUAGE sql AS $$
+    UPDATE sale SET filed_at = NULL, filed_as = NULL WHERE show_id = p_show;
+$$;
+
+-- A sale whose bookings are in files cannot be opened again: its seats would all be free.
+CREATE OR REPLACE FUNCTION refuse_filed_sale() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the sale of show % is in the archive', NEW.show_id
+        USING ERRCODE = 'object_not_in_prerequisite_state';
+END $$;
+
+CREATE OR REPLACE TRIGGER refuse_filed_sale BEFORE UPDATE OF opens_at, closes_at ON sale
+    FOR EACH ROW WHEN (OLD.filed_at IS NOT NULL
+                       AND (NEW.closes_at, NEW.opens_at) <> (OLD.closes_at, OLD.opens_at))
+    EXECUTE FUNCTION refuse_filed_sale();
 
 CREATE OR REPLACE TRIGGER restore_archived_sale BEFORE UPDATE OF closes_at ON sale
     FOR EACH ROW WHEN (OLD.archived_at IS NOT NULL AND NEW.closes_at <> OLD.closes_at)

@@ -7,19 +7,17 @@
 -- The row in taken_seat is there from the booking to the offer: no other buyer can get the seat in between,
 -- whichever engine is down. The caller of open_offer and unreserve_seats has locked the show's waitlist.
 
-DROP VIEW IF EXISTS offer_booking, sale_for_waitlist, seat_for_waitlist CASCADE;
-
 -- What the waitlist reads of bookings and of the sale.
-CREATE VIEW offer_booking AS
+CREATE OR REPLACE VIEW offer_booking AS
 SELECT show_id, number, state, seats FROM booking WHERE state <> 'blocked';
 
-CREATE VIEW sale_for_waitlist AS
+CREATE OR REPLACE VIEW sale_for_waitlist AS
 SELECT show_id, revision, has_waitlist, opens_at, closes_at,
        cancelled OR archived_at IS NOT NULL OR closes_at <= now() AS is_over,
        NOT cancelled AND NOT hidden AND opens_at <= now() AND closes_at > now() AS is_open
   FROM sale;
 
-CREATE VIEW seat_for_waitlist AS
+CREATE OR REPLACE VIEW seat_for_waitlist AS
 SELECT show_id, seat, since FROM reserved_seat;
 
 -- Seats of a booking that is being freed are reserved, if the show has a waitlist. Others are left alone, and

@@ -1,8 +1,9 @@
 -- name: open_holds
 -- Many claims become durable holds in one round trip: functions_opening.sql. The lock wait is limited for
--- this statement alone; the last argument depends on it, so that it is set before the function runs.
+-- this statement alone; the last argument depends on it, so that it is set before the function runs. So is
+-- the trace that facts carry to their consumers; empty: the batch is not sampled.
 SELECT opened.*
-  FROM set_config('lock_timeout', $15, true) AS lock_wait,
+  FROM concat(set_config('lock_timeout', $15, true), set_config('holdfast.trace', $18, true)) AS lock_wait,
        open_holds($1::text::bigint[], $2::text::bigint[], $3::text::text[], $4::text::bigint[],
                   $5::text::text[], $6::text::text[], $7::text::int[], $8::text::bigint[],
                   $9::text::text[], $10::text::text[], $11::text::text[], $12::text::bigint[],
@@ -39,6 +40,17 @@ SELECT found.*
 ORDER BY number DESC
    LIMIT $3;
 
+-- name: open_holds_of
+-- Of each of these owners in a show, the newest first.
+SELECT found.*
+  FROM unnest($1::bigint[], $2::bigint[]) AS requested(owner_id, show_id)
+ CROSS JOIN LATERAL (SELECT *
+                       FROM booking
+                      WHERE booking.owner_id = requested.owner_id AND booking.show_id = requested.show_id
+                        AND state = 'held' AND expires_at > now() AND counts
+                   ORDER BY number DESC
+                      LIMIT $3) AS found;
+
 -- name: seats_of_owner
 -- An owner's seats in a show now, without expired holds.
 SELECT number, seats, state, expires_at
@@ -70,9 +82,9 @@ WITH lapsed AS (
 SELECT count(*) FROM lapsed, expire_lapsed(lapsed.shows, lapsed.numbers);
 
 -- name: cancel
--- The lock wait is limited as in open_holds.
+-- The lock wait is limited, and the trace set, as in open_holds.
 SELECT cancelled.*
-  FROM set_config('lock_timeout', $6, true) AS lock_wait,
+  FROM concat(set_config('lock_timeout', $6, true), set_config('holdfast.trace', $7, true)) AS lock_wait,
        cancel_holds($1, $2, $3, $4, CASE WHEN lock_wait IS NOT NULL THEN $5::bigint END) AS cancelled;
 
 -- name: extension
@@ -211,3 +223,17 @@ SELECT requested.show_id, booked.seats AS booked, blocked.seats + reserved.seats
  CROSS JOIN LATERAL (SELECT count(*)::int AS seats FROM reserved_seat
                       WHERE reserved_seat.show_id = requested.show_id) AS reserved
   LEFT JOIN lapsed USING (show_id);
+
+-- name: sale_of_copy
+-- What the database that sells a show decides about its sale; the rest is the organiser's.
+SELECT epoch, emptied_at, archived_at, purged_at, has_waitlist FROM sale WHERE show_id = $1;
+
+-- name: adopt_sale
+-- The show was moved here. Maps of this database are newer than all maps before.
+UPDATE sale
+   SET epoch = greatest(epoch, $2) + 1, map_stale = true, marked_at = now(),
+       emptied_at = $3, archived_at = $4, purged_at = $5, has_waitlist = $6
+ WHERE show_id = $1;
+
+-- name: has_bookings
+SELECT EXISTS (SELECT FROM booking);

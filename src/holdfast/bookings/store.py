@@ -24,7 +24,7 @@ from holdfast.bookings.booking import (
     SeatsLost,
 )
 from holdfast.bookings.encoding import encode_openings, remaining_ms
-from holdfast.bookings.errors import NoSuchBooking
+from holdfast.bookings.errors import NoSuchBooking, SaleArchived
 from holdfast.bookings.limits import HoldLimits
 from holdfast.claim import Claim
 from holdfast.engines import fault_injection
@@ -33,6 +33,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries, Transaction, require_row
 from holdfast.engines.show_batch import OWN_LOCK_WAIT_MS, busy_if_locked, send_by_show
+from holdfast.engines.tracing import current_traceparent
 from holdfast.errors import Busy
 
 Q = Queries("holdfast.bookings")
@@ -43,6 +44,7 @@ TRIES_MAX = 4  # of a block that met a deadlock or a hold; nothing of it was com
 PARSED_AT_ONCE_MAX = 1000  # bookings: about four milliseconds
 DELETED = frozenset({"taken", "limit", "has_hold", "range_full", "cooling"})  # its row was there for a moment
 SWEPT_MAX = 500  # rows closed on behalf of a hold that does not fit
+HOLDS_SHOWN_MAX = 30  # of one owner in one show
 BY_OWNER = 0  # the actor of a move that each booking's owner makes
 UNKNOWN_RETRY_S = 4.0  # how long to retry a batch whose answer was lost
 
@@ -53,6 +55,9 @@ class Bookings:
         self._limits = limits.to_row()
         self._look: Batcher[tuple[int, int], Booking | None] = Batcher(
             self.booking_many, batch_max=batch_max, waiting_max=waiting_max
+        )
+        self._look_at_holds: Batcher[tuple[int, int], list[Booking]] = Batcher(
+            self._open_holds_many, batch_max=batch_max, waiting_max=waiting_max
         )
 
     @property
@@ -101,7 +106,9 @@ class Bookings:
             # Computed with the connection in hand: time spent waiting for one has used up the claim,
             # and a row that outlived its claim would refuse seats that Redis shows as free.
             left_ms = remaining_ms(openings, time.monotonic())
-            arguments = encode_openings(openings, left_ms, lock_wait_ms, self._limits)
+            arguments = encode_openings(
+                openings, left_ms, lock_wait_ms, limits=self._limits, trace=current_traceparent()
+            )
             with fault_injection.fault_points("ledger.open"):
                 row = require_row(await connection.fetchrow(Q.open_holds, *arguments))
         for outcome, count in Counter(row["outcomes"]).items():
@@ -186,6 +193,16 @@ class Bookings:
             for row in await self._postgres.fetch(Q.bookings_of_owner, owner_id, before, limit)
         ]
 
+    def open_holds_of(self, owner_id: int, show_id: int) -> asyncio.Future[list[Booking]]:
+        """In one show, the newest first; without those whose time has passed."""
+        return self._look_at_holds((owner_id, show_id))
+
+    async def _open_holds_many(self, keys: Sequence[tuple[int, int]]) -> list[list[Booking]]:
+        found: dict[tuple[int, int], list[Booking]] = {key: [] for key in keys}
+        for row in await self._postgres.fetch(Q.open_holds_of, *zip(*found, strict=True), HOLDS_SHOWN_MAX):
+            found[row["owner_id"], row["show_id"]].append(parse_booking(row))
+        return [found[key] for key in keys]
+
     async def seats_of(self, owner_id: int, show_id: int) -> list[tuple[int, BookingState]]:
         rows = await self._postgres.fetch(Q.seats_of_owner, owner_id, show_id)
         return sorted((seat, BookingState(row["state"])) for row in rows for seat in row["seats"])
@@ -204,7 +221,9 @@ class Bookings:
     ) -> list[Booking | None]:
         found = zip(*((one.show_id, one.number, one.fence) for one in bookings), strict=True)
         with fault_injection.fault_points("ledger.cancel"):
-            rows = await self._postgres.fetch(Q.cancel, *found, state, actor_id, str(lock_wait_ms))
+            rows = await self._postgres.fetch(
+                Q.cancel, *found, state, actor_id, str(lock_wait_ms), current_traceparent()
+            )
         cancelled = {(row["show_id"], row["number"]): parse_booking(row) for row in rows}
         return [cancelled.get((one.show_id, one.number)) for one in bookings]
 
@@ -289,7 +308,10 @@ class Bookings:
 async def set_sale(tx: Transaction, **sale: Any) -> None:
     """Part of the catalogue's transaction that creates or changes a show."""
     names = ("show_id", "opens_at", "closes_at", "cancelled", "owner_seats_max", "revision")
-    await tx.execute(Q.set_sale, *(sale[name] for name in names))
+    try:
+        await tx.execute(Q.set_sale, *(sale[name] for name in names))
+    except asyncpg.ObjectNotInPrerequisiteStateError:
+        raise SaleArchived(show_id=sale["show_id"]) from None
 
 
 def parse_booking(row: Any) -> Booking:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from holdfast.bookings.booking import LiveBooking, LockedSale
 from holdfast.bookings.store import parse_live_bookings
-from holdfast.engines.postgres import Queries, Transaction
+from holdfast.engines.postgres import Queries, Queryable, Transaction
 
 Q = Queries("holdfast.bookings")
 ORGANISER = Queries("holdfast.bookings", "organiser")
@@ -77,3 +77,19 @@ async def lapses_on_map(tx: Transaction, show_id: int) -> list[tuple[str, int, i
 async def raise_epoch(tx: Transaction, show_id: int, epoch: int) -> None:
     """The map of this epoch is complete: Redis may sell from it."""
     await tx.execute(Q.raise_epoch, show_id, epoch)
+
+
+async def has_bookings(ledger: Queryable) -> bool:
+    """Whether this database has ever sold anything."""
+    return bool(await ledger.fetchval(Q.has_bookings))
+
+
+async def move_sale(source: Queryable, target: Queryable, show_id: int) -> bool:
+    """Copies what a database decides about a sale to the one that sells the show from now on.
+
+    False: the target has not received the show yet.
+    """
+    row = await source.fetchrow(Q.sale_of_copy, show_id)
+    if row is None:
+        return False
+    return await target.execute(Q.adopt_sale, show_id, *row.values()) == "UPDATE 1"

@@ -1,15 +1,13 @@
 -- catalogue/functions.sql: a show as listings show it.
 
-DROP VIEW IF EXISTS show_detail, card_limit CASCADE;
-
 -- The terms that limit how many seats one payment card may buy, by revision; payments read it.
-CREATE VIEW card_limit AS
+CREATE OR REPLACE VIEW card_limit AS
 SELECT show_id, revision, card_seats_max FROM show_terms WHERE card_seats_max IS NOT NULL;
 
 -- A show with its event, place and terms. The price and the local date are computed only by queries that ask
 -- for them. The terms are joined LEFT, though every show has some: so the planner drops them from queries
 -- that do not ask for them.
-CREATE VIEW show_detail AS
+CREATE OR REPLACE VIEW show_detail AS
 SELECT show.id AS show_id, show.event_id, show.hall_id, hall.venue_id, venue.city_id,
        event.organiser_id, event.kind, event.title,
        hall.name AS hall, venue.name AS venue, city.slug AS city, city.timezone,

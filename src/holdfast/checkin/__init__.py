@@ -5,6 +5,7 @@ offline.py     the same rules without a network, and the signed pack they need
 upload.py      records scans decided offline   passes.py    which device may scan at which shows
 """
 
+from holdfast.checkin.every_pod import load_counts
 from holdfast.checkin.offline import BadPack, OfflineGate, open_pack
 from holdfast.checkin.passes import NewPass, PackPage, PassPage, SignedInDevice
 from holdfast.checkin.scan import (
@@ -41,5 +42,6 @@ __all__ = [
     "Verdict",
     "Way",
     "describe_verdict",
+    "load_counts",
     "open_pack",
 ]

@@ -18,6 +18,7 @@ from holdfast.checkin.errors import (
     ScanIdUsed,
     SearchMax,
 )
+from holdfast.checkin.every_pod import build_pack, load_counts, search_tickets, upload_scans
 from holdfast.checkin.passes import (
     DeviceBody,
     DeviceBound,
@@ -43,11 +44,11 @@ from holdfast.checkin.scan import (
 )
 from holdfast.checkin.store import CheckIn, CheckInStore
 from holdfast.errors import Invalid
-from holdfast.tickets import NoSuchTicket
+from holdfast.tickets import BadCode, NoSuchTicket
 from holdfast.web.audiences import Audience
 from holdfast.web.caller import Role
 from holdfast.web.responses import answer, query, read, read_off_loop
-from holdfast.web.routing import RouteTable, get_app, get_caller
+from holdfast.web.routing import RouteTable, follow_show, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
 UPLOAD_BYTES_MAX = 512 * 1024
@@ -116,10 +117,12 @@ async def check_in_ticket(request: Request) -> Response:
     if (body.code is None) == (body.ticket is None):
         raise Invalid(field="code", detail="Expected either code or ticket.")
     if body.code is not None:
+        await _follow_code(request, account_id, body.code)
         found, code = await _gate(request).scan(account_id, body.scan_id, body.way, body.code)
         named = code.ticket.show_id if code is not None else None
     else:
         place = _place(body.ticket or "")
+        await _follow_ticket(request, account_id, place[0])
         found = await _gate(request).admit(account_id, body.scan_id, body.way, place)
         named = place[0]
     return answer(200, await _page(request, found, named), NO_STORE)
@@ -161,7 +164,7 @@ async def upload_check_ins(request: Request) -> Response:
     body = await read_off_loop(UploadBody, await request.body())
     if any(scan.verdict is Verdict.UNDONE for scan in body.scans):
         raise Invalid(field="scans", detail="An undo needs a network: it cannot be uploaded later.")
-    done = await _gate(request).upload(get_caller(request).account_id, body.scans)
+    done = await upload_scans(get_app(request), get_caller(request).account_id, body.scans)
     return answer(200, UploadPage(done, sum(one.conflict is not None for one in done)), NO_STORE)
 
 
@@ -169,7 +172,7 @@ async def upload_check_ins(request: Request) -> Response:
 async def get_gate_counts(request: Request) -> Response:
     """How many came in where, for the shows of this pass."""
     standby = await _gate(request).standby(get_caller(request).account_id)
-    return answer(200, CountPage(await _gate(request).counts(standby.show_ids)), NO_STORE)
+    return answer(200, CountPage(await load_counts(get_app(request), standby.show_ids)), NO_STORE)
 
 
 @routes.get(
@@ -186,7 +189,7 @@ async def search_gate_tickets(request: Request) -> Response:
         raise Invalid(field="q", detail="Expected three letters or more.")
     standby = await _gate(request).standby(get_caller(request).account_id)
     found = []
-    for ticket, name in await _gate(request).search(standby, parameters.q):
+    for ticket, name in await search_tickets(get_app(request), standby, parameters.q):
         layout = (await get_app(request).catalogue.show_on_sale(ticket.show_id)).layout
         found.append(
             FoundTicket(
@@ -205,8 +208,27 @@ async def search_gate_tickets(request: Request) -> Response:
 async def get_gate_pack(request: Request) -> Response:
     """Everything a gate needs to work without a network, signed and sealed for this device."""
     standby = await _gate(request).standby(get_caller(request).account_id)
-    raw = await _gate(request).pack(standby)
+    raw = await build_pack(get_app(request), standby)
     return answer(200, PackPage(standby.pass_id, b64encode(raw).decode()), NO_STORE)
+
+
+async def _follow_code(request: Request, account_id: int, text: str) -> None:
+    app = get_app(request)
+    if app.router.has_pods:
+        try:
+            named = (await app.tickets.read(text)).ticket.show_id
+        except BadCode:
+            named = None
+        await _follow_ticket(request, account_id, named)
+
+
+async def _follow_ticket(request: Request, account_id: int, named: int | None) -> None:
+    """To the pod of the show under which the scan is written: the ticket's, if the pass is for it."""
+    app = get_app(request)
+    if app.router.has_pods:
+        show_id = await app.checkin.show_of_scan(account_id, named)
+        if show_id is not None:
+            follow_show(request, show_id)
 
 
 def _gate(request: Request) -> CheckInStore:

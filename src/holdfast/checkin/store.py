@@ -6,7 +6,7 @@ what the first one made of it (G1).
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -29,6 +29,7 @@ SEARCHES_PER_MINUTE_MAX = 20
 FOUND_MAX = 10
 CONFLICTS_MAX = 500
 PACK_GOOD_MAX_S = 12 * 3600
+FoundHolder = tuple[IssuedTicket, str]  # a ticket, and the name of its holder
 NO_BINDING = -1  # of no phone: a tag that is not of now
 
 
@@ -175,27 +176,35 @@ class CheckInStore:
     async def conflicts(self, show_id: int) -> list[Any]:
         return await self._postgres.fetch(Q.conflicts, show_id, CONFLICTS_MAX)
 
-    async def search(self, standby: ActivePass, words: str) -> list[tuple[IssuedTicket, str]]:
-        """(ticket, name of its holder): found by booking reference if the text is one, else by name."""
+    async def show_of_scan(self, account_id: int, show_id: int | None) -> int | None:
+        """Under which show a scan of a ticket of this show is written; None: the account has no pass."""
+        found: int | None = await self._postgres.fetchval(Q.show_of_scan, account_id, show_id)
+        return found
+
+    async def note_search(self, standby: ActivePass) -> None:
+        """Raises SearchMax."""
         noted = await self._postgres.fetchval(Q.note_search, standby.pass_id, SEARCHES_PER_MINUTE_MAX)
         if noted is None:
             raise SearchMax(limit=SEARCHES_PER_MINUTE_MAX, retry_after_s=60)
-        keys = [
-            (show_id, number) for show_id in standby.show_ids for number in from_reference(show_id, words)
-        ]
+
+    async def find_by_reference(self, show_ids: Sequence[int], words: str) -> list[FoundHolder]:
+        keys = [(show_id, number) for show_id in show_ids for number in from_reference(show_id, words)]
         rows = await self._postgres.fetch(
             Q.search_by_number, [key[0] for key in keys], [key[1] for key in keys], FOUND_MAX
         )
-        if not rows:
-            rows = await self._postgres.fetch(
-                Q.search_by_name, list(standby.show_ids), words.strip(), FOUND_MAX
-            )
-        return [
-            (parse_ticket({k: v for k, v in row.items() if k != "name"}), row["name"] or "") for row in rows
-        ]
+        return [_found(row) for row in rows]
 
-    async def pack(self, standby: ActivePass) -> bytes:
-        """Everything the device needs to go on without a network, sealed for it."""
+    async def find_by_name(self, show_ids: Sequence[int], words: str) -> list[FoundHolder]:
+        rows = await self._postgres.fetch(Q.search_by_name, list(show_ids), words.strip(), FOUND_MAX)
+        return [_found(row) for row in rows]
+
+    async def pack(
+        self, standby: ActivePass, load_show: Callable[[int], Awaitable[PackShow]] | None = None
+    ) -> bytes:
+        """Everything the device needs to go on without a network, sealed for it.
+
+        `load_show`: for shows of other databases than this one.
+        """
         if standby.device_key is None:
             raise NoDevice
         now = self._wall()
@@ -206,12 +215,12 @@ class CheckInStore:
             made_at_s=now,
             good_until_s=min(standby.ends_at.timestamp(), now + PACK_GOOD_MAX_S),
             keys={key.key_id: key.public for key in keys.values()},
-            shows=[await self._pack_show(show_id) for show_id in standby.show_ids],
+            shows=[await (load_show or self.pack_show)(show_id) for show_id in standby.show_ids],
         )
         signing = await self._tickets.signing_key()
         return seal_pack(pack, signing, standby.device_key, secrets.token_bytes(32))
 
-    async def _pack_show(self, show_id: int) -> PackShow:
+    async def pack_show(self, show_id: int) -> PackShow:
         door, rows = await self._tickets.door(show_id), await self._postgres.fetch(Q.pack_tickets, show_id)
         show = await self._catalogue.show_on_sale(show_id)
         keys = await self._tickets.keys()
@@ -242,6 +251,10 @@ class CheckInStore:
             oldest_key=oldest,
             suspended=[row["serial"] for row in rows if row["is_suspended"]],
         )
+
+
+def _found(row: Any) -> FoundHolder:
+    return parse_ticket({k: v for k, v in row.items() if k != "name"}), row["name"] or ""
 
 
 def _gate_count(row: Any) -> GateCount:

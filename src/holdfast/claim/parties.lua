@@ -46,9 +46,9 @@ local function note_lapses(id, owner)
   if party then note_lapse("@" .. party) end
 end
 
--- How long until this owner or party may claim again: its last claim beyond the budget ended a moment ago.
-local function cooling_ms(who, lapses_max, cooldown_ms)
-  local noted = redis.call("HGET", owners_key, "-" .. who)
+-- How long until an owner or a party may claim again: its last claim beyond the budget ended a moment ago.
+-- `noted`: the value of its field "-owner" or "-@party".
+local function cooling_ms(noted, lapses_max, cooldown_ms)
   if not noted then return 0 end
   local lapses, last = string.match(noted, "^(%d+):%d+:(%d+)$")
   if tonumber(lapses) < lapses_max then return 0 end

@@ -9,21 +9,43 @@ import msgspec
 
 from holdfast.cli import print_json
 from holdfast.engines.errors import OperatorError
+from holdfast.runtime.exit_codes import EXPECTED
 
 if TYPE_CHECKING:
     from holdfast.app import App
-    from holdfast.audit import Report
+    from holdfast.audit import HouseReport, Report
     from holdfast.audit_log import AuditHead
 
 
-async def run_audit(app: "App", *, with_map: bool, with_gateway: bool, ends: Path | None) -> "Report":
-    from holdfast.audit import audit
+async def run_audit(app: "App", *, with_map: bool, with_gateway: bool, ends: Path | None) -> "HouseReport":
+    """Of the home database and of every pod."""
+    from holdfast.audit import AuditedDatabase, audit_house
 
-    claims, gateway = app.claims if with_map else None, app.saga_runner.gateway if with_gateway else None
-    report = await audit(app.postgres, app.bookings, claims, gateway)
+    databases = {
+        name: AuditedDatabase(
+            each.postgres,
+            each.bookings,
+            each.claims if with_map else None,
+            each.saga_runner.gateway if with_gateway else None,
+        )
+        for name, each in app.router.by_name.items()
+    }
+    house = await audit_house(databases)
     if ends is not None:
-        await compare_ends(app, report, ends)
-    return report
+        for name, report in house.databases.items():
+            file = ends.with_name(f"{ends.name}.{name}") if name else ends
+            await compare_ends(app.router.by_name[name], report, file)
+    return house
+
+
+async def add_archive(app: "App", house: "HouseReport", folder: Path) -> None:
+    """Of the databases that could be audited."""
+    from holdfast.archive import audit_archive
+    from holdfast.backup import HouseUrls
+
+    urls = {name: app.router.by_name[name].config.session_url for name in house.databases}
+    async with HouseUrls(urls.pop(""), urls).connected() as databases:
+        house.archive = await audit_archive(databases, folder)
 
 
 async def compare_ends(app: "App", report: "Report", file: Path) -> None:
@@ -59,14 +81,44 @@ def _write_ends(file: Path, ends: "dict[int, AuditHead]") -> None:
     draft.replace(file)
 
 
-def show_report(report: "Report", as_json: bool) -> None:
-    violations = [asdict(violation) for violation in report.first()]
+def exit_code(house: "HouseReport") -> int:
+    """0: everything was audited, without violations. 2: no violations, but not everything was audited."""
+    if house.total:
+        return 1
+    return EXPECTED if house.unseen else 0
+
+
+def show_report(house: "HouseReport", as_json: bool) -> None:
     if as_json:
-        print_json({"total": report.total, "checks": report.checks, "violations": violations})
+        print_json(_build_page(house))
         return
-    for check, count in report.checks.items():
+    for check, count in house.checks.items():
         print(f"{count:>6}  {check.replace('_', ' ')}")
-    for found in report.first():
-        where = f", show {found.show_id}" if found.show_id is not None else ""
-        print(f"violation: {found.check}{where}: {found.what}")
-    print(f"{report.total} violations")
+    for name, report in house.reports:
+        for found in report.first():
+            where = f", show {found.show_id}" if found.show_id is not None else ""
+            pod = f", {name}" if len(house.reports) > 1 else ""
+            print(f"violation: {found.check}{pod}{where}: {found.what}")
+    if len(house.reports) > 1:
+        for name, report in house.reports:
+            print(f"{name}: {report.total} violations")
+    for name, why in house.unseen.items():
+        print(f"{name}: not audited: {why}")
+    print(f"{house.total} violations" + (", and not everything was audited" if house.unseen else ""))
+
+
+def _build_page(house: "HouseReport") -> dict[str, object]:
+    has_pods = len(house.reports) > 1
+    page: dict[str, object] = {
+        "total": house.total,
+        "checks": house.checks,
+        "violations": [
+            asdict(found) | ({"pod": name} if has_pods else {})
+            for name, report in house.reports
+            for found in report.first()
+        ],
+    }
+    if has_pods or house.unseen:
+        page["pods"] = {name: report.checks for name, report in house.reports}
+        page["not_audited"] = house.unseen
+    return page

@@ -9,6 +9,9 @@ from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:
     from holdfast.app import App
+    from holdfast.tickets import Tickets
+
+KEY_ARRIVES_WITHIN_S = 20.0
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
 
@@ -66,6 +69,8 @@ def rotate_ticket_keys(
         sent = [await app.tickets.revoke_keys(show_id) for show_id in at_shows if revoke]
         if not revoke:
             await app.tickets.rotate_key()
+        elif app.router.has_pods:
+            sent += [await _send_in_pods(app, show_id) for show_id in at_shows]
         return len(await app.tickets.keys()), sum(sent)
 
     key, sent = context.obj(data, act)
@@ -73,3 +78,27 @@ def rotate_ticket_keys(
         print(f"key {key} signs from now on; older codes are refused; {sent} owners get new tickets")
     else:
         print(f"key {key} signs from now on, as soon as every process knows it (two minutes)")
+
+
+async def _send_in_pods(app: "App", show_id: int | None) -> int:
+    """Owners of tickets of shows in pods get new ones, signed with the key that has arrived there."""
+    from holdfast.engines.errors import EngineDown
+    from holdfast.pods.waiting import wait_until
+
+    newest, sent = await app.tickets.newest_key(), 0
+    for name, pod in app.router.by_name.items():
+        if pod.home is None or (show_id is not None and app.router.for_show(show_id) is not pod):
+            continue
+
+        async def has_arrived(tickets: "Tickets" = pod.tickets) -> bool:
+            return await tickets.newest_key() >= newest
+
+        try:
+            await wait_until(has_arrived, KEY_ARRIVES_WITHIN_S)
+            sent += await pod.tickets.send_reissued(show_id)
+        except (EngineDown, TimeoutError):
+            raise OperatorError(
+                f"older codes are refused, but the pod {name} cannot be reached: owners of its tickets get "
+                "new ones when you run this command again"
+            ) from None
+    return sent

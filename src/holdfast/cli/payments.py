@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,10 +39,11 @@ def list_webhooks(
     as_json: AsJson = False,
 ) -> None:
     """Show webhooks, newest first, and what became of them."""
-    from holdfast.payments.webhooks import WebhookQuery
+    from holdfast.payments import WebhookQuery, load_webhooks
 
     query = WebhookQuery(state="dead" if only_dead else "all", size=limit)
-    found = context.obj(data, lambda app: app.webhooks_in.list_newest(query))
+    found = context.obj(data, lambda app: load_webhooks(app, query))
+    _warn_of_missing(found.missing_pods)
     _print_webhooks(found.webhooks, as_json)
 
 
@@ -58,10 +60,14 @@ def replay(
         raise OperatorError("name one webhook, or say --all-dead")
 
     async def again(app: "App") -> list["WebhookPage"]:
-        names = await (app.webhooks_in.list_dead() if all_dead else app.webhooks_in.find_by_event_id(event))
-        if not names and not all_dead:
+        pages = []
+        for each in app.router.by_name.values():
+            hooks = each.webhooks_in
+            names = await (hooks.list_dead() if all_dead else hooks.find_by_event_id(event))
+            pages += [await hooks.replay(*name) for name in names]
+        if not pages and not all_dead:
             raise OperatorError(f"no such webhook: {event}")
-        return [await app.webhooks_in.replay(*name) for name in names]
+        return pages
 
     pages = context.obj(data, again)
     _print_webhooks(pages, as_json)
@@ -81,16 +87,23 @@ def reconcile(
     length = parse_duration(since)
     if length is None:
         raise OperatorError(f"invalid duration {since!r}: use for example 90m, 24h or 7d")
-    outcome = context.obj(data, lambda app: _compare(app, length))
-    left = [asdict(one) for one in outcome.differences]
+    parts = context.obj(data, lambda app: _compare_all(app, length))
+    seen, settled = sum(part.seen for part in parts), sum(part.settled for part in parts)
+    differences = [one for part in parts for one in part.differences]
+    left = [asdict(one) for one in differences]
     if as_json:
-        print_json({"seen": outcome.seen, "settled": outcome.settled, "differences": left})
+        print_json({"seen": seen, "settled": settled, "differences": left})
     else:
-        for one in outcome.differences:
+        for one in differences:
             print(f"{one.kind:<9} {one.key}  here: {one.ours}  there: {one.theirs}")
-        print(f"{outcome.seen} payments seen, {outcome.settled} settled, {len(left)} differences left")
+        print(f"{seen} payments seen, {settled} settled, {len(left)} differences left")
     if left:
         raise typer.Exit(1)
+
+
+async def _compare_all(app: "App", length: "timedelta") -> "list[ComparisonResult]":
+    """Each database compares the payments of its own shows."""
+    return [await _compare(each, length) for each in app.router.by_name.values()]
 
 
 async def _compare(app: "App", length: "timedelta") -> "ComparisonResult":
@@ -103,6 +116,11 @@ async def _compare(app: "App", length: "timedelta") -> "ComparisonResult":
             return await app.reconciliation.compare(await app.reconciliation.ago(length))
         except GatewayDown:
             raise OperatorError(f"the gateway {app.reconciliation.gateway.name} does not answer") from None
+
+
+def _warn_of_missing(pods: list[str]) -> None:
+    if pods:
+        print(f"cannot be reached, and missing here: {', '.join(pods)}", file=sys.stderr)
 
 
 def _print_webhooks(pages: list["WebhookPage"], as_json: bool) -> None:
@@ -118,6 +136,7 @@ def _print_webhooks(pages: list["WebhookPage"], as_json: bool) -> None:
 
 
 LOOK_AGAIN_S = 0.2
+ARRIVES_WITHIN_S = 20.0
 LIST_MAX = 100
 
 refunds = typer.Typer(help="Money that goes back.", no_args_is_help=True)
@@ -212,9 +231,12 @@ async def _price_plan(app: "App", show_id: int) -> "PricePlan":
 
 
 async def _refunds(app: "App", state: str | None) -> "list[Refund]":
-    from holdfast.refunds.store import LATEST
+    from holdfast.refunds import LATEST_REFUND, RefundQuery, RefundState, load_refunds
 
-    return await app.refund_store.refunds(None, state, None, LATEST, LIST_MAX)
+    wanted = RefundQuery(state=RefundState(state) if state else None, size=LIST_MAX)
+    found, away = await load_refunds(app, None, wanted, LATEST_REFUND)
+    _warn_of_missing(away)
+    return found[:LIST_MAX]
 
 
 def _refund_page(refund: "Refund") -> dict[str, Any]:
@@ -237,6 +259,7 @@ async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
     log.set_up()  # on stderr: what we answer is for programs, too
     editor = app.show_editor(Scope(account_id=0, is_admin=True))
     await editor.change_show(show_id, ShowChange(cancelled=True))
+    app = await find_cancelled(app, show_id)
     refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)
     payments = PaymentJobs(app.payments, app.saga_runner)
     with terminal.progress() as progress:
@@ -250,3 +273,25 @@ async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
                 return how_far
             if not done:
                 await asyncio.sleep(LOOK_AGAIN_S)
+
+
+async def find_cancelled(app: "App", show_id: int) -> "App":
+    """The application of the pod that sold the show, after it has received the change from home."""
+    from holdfast.pods.waiting import wait_until
+
+    pod, changed = app.router.for_show(show_id), await app.bookings.sale(show_id)
+    if pod is app or changed is None:
+        return app
+
+    async def has_arrived() -> bool:
+        sale = await pod.bookings.sale(show_id)
+        return sale is not None and sale.revision >= changed.revision
+
+    try:
+        await wait_until(has_arrived, ARRIVES_WITHIN_S)
+    except TimeoutError:
+        raise OperatorError(
+            f"show {show_id} is cancelled, but its pod has not received that yet: its workers refund when it "
+            "has; see `holdfast pod list`"
+        ) from None
+    return pod

@@ -3,10 +3,18 @@
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.attendees import BookingDossier, BookingQuery, FoundBooking, TooManyPeople
+from holdfast.attendees import (
+    BookingDossier,
+    BookingQuery,
+    FoundBooking,
+    FoundBookings,
+    TooManyPeople,
+    search_bookings,
+)
 from holdfast.bookings import BookingState, from_public_id
 from holdfast.desk.access import DeskTable, get_desk
 from holdfast.desk.frame import render_desk, say_refusal
@@ -19,6 +27,7 @@ from holdfast.web.responses import query
 from holdfast.web.routing import get_app, get_scope
 
 SEAT_SHOWS_MAX = 20  # the next shows, in which a seat is looked for when no show is named
+NOTHING = FoundBookings([], None)
 NOTICES = ("refunded", "refund_waits", "refund_proposed")
 desk = DeskTable()
 
@@ -36,9 +45,10 @@ async def get_desk_bookings(request: Request) -> Response:
     refuse_card_number_in_query(request.scope["query_string"])
     try:
         wanted = query(FindQuery, request)
-        found, after, problem = await _find(request, wanted)
+        page, problem = await _find(request, wanted)
     except Invalid:
-        wanted, found, after, problem = FindQuery(), [], None, ""
+        wanted, page, problem = FindQuery(), NOTHING, ""
+    found = page.bookings
     if len(found) == 1 and wanted.q.strip() and not wanted.before:
         return redirect(f"{here.path}/bookings/{found[0].booking_id}")
     upcoming = await get_app(request).reports.shows_of_organiser(
@@ -50,7 +60,8 @@ async def get_desk_bookings(request: Request) -> Response:
         "bookings",
         wanted=wanted,
         found=found,
-        next=after,
+        next=page.next,
+        missing_pods=page.missing_pods,
         problem=problem,
         upcoming=upcoming,
         zones=await get_app(request).catalogue.timezones({one.show_id for one in found}),
@@ -95,20 +106,20 @@ def list_refundable(dossier: BookingDossier) -> list[str]:
     return [seat for seat in dossier.booking.seats if seat not in gone]
 
 
-async def _find(request: Request, wanted: FindQuery) -> tuple[list[FoundBooking], str | None, str]:
-    """Bookings, `before` of the next page, and why there are none."""
+async def _find(request: Request, wanted: FindQuery) -> tuple[FoundBookings, str]:
+    """Bookings, and why there are none."""
     here, app = get_desk(request), get_app(request)
     if not wanted.q.strip() and not wanted.show:
-        return [], None, ""
+        return NOTHING, ""
     show_id = wanted.show or None
     asking = BookingQuery(q=wanted.q, show=show_id, before=wanted.before)
     try:
-        found = await app.attendees.search(here.organisation_id, asking)
+        found = await search_bookings(app, here.organisation_id, asking)
     except TooManyPeople as refusal:
-        return [], None, say_refusal(request, refusal)
+        return NOTHING, say_refusal(request, refusal)
     if found.bookings or show_id is not None:
-        return found.bookings, found.next, ""
-    return await _find_seat(request, wanted.q.strip()), None, ""
+        return found, ""
+    return replace(found, bookings=await _find_seat(request, wanted.q.strip())), ""
 
 
 async def _find_seat(request: Request, label: str) -> list[FoundBooking]:
@@ -120,5 +131,5 @@ async def _find_seat(request: Request, label: str) -> list[FoundBooking]:
         layout = (await app.catalogue.show_on_sale(show.show_id)).layout
         if label in layout.index_of:
             asking = BookingQuery(q=label, show=show.show_id)
-            found += (await app.attendees.search(here.organisation_id, asking)).bookings
+            found += (await search_bookings(app, here.organisation_id, asking)).bookings
     return found

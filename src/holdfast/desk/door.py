@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.checkin import NewPass, PassPage
+from holdfast.checkin import NewPass, PassPage, load_counts
 from holdfast.desk.access import DeskTable, get_desk
 from holdfast.desk.frame import render_desk, say_refusal
 from holdfast.errors import Invalid, Refusal
@@ -72,7 +72,7 @@ async def _render(request: Request, data: PassForm, refusal: Refusal | None = No
     shows = await app.reports.shows_of_organiser(here.organisation_id, is_past=False, limit=SHOWS_LISTED)
     found = (await app.passes.of(get_scope(request).organiser_id, None)).passes
     titles = {show.show_id: show.title for show in shows}
-    counts = await app.checkin.counts([show.show_id for show in shows if show.starts_at.date() <= now.date()])
+    counts = await load_counts(app, [show.show_id for show in shows if show.starts_at.date() <= now.date()])
     return render_desk(
         request,
         "door.html",

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from holdfast.desk.access import OF_HOUSE, DeskTable, get_desk
 from holdfast.desk.frame import render_desk
 from holdfast.errors import Invalid
+from holdfast.reports import load_show_lines
 from holdfast.site.pages import redirect
 from holdfast.web.caller import Role
 from holdfast.web.responses import query
@@ -45,7 +46,8 @@ async def get_desk_home(request: Request) -> Response:
         wanted = query(ShowsPageQuery, request)
     except Invalid:
         wanted = ShowsPageQuery()
-    found = await get_app(request).reports.shows_of_organiser(
+    found, away = await load_show_lines(
+        get_app(request),
         get_desk(request).organisation_id,
         is_past=wanted.when == "past",
         limit=SHOWS_SHOWN + 1,
@@ -57,6 +59,7 @@ async def get_desk_home(request: Request) -> Response:
         "shows",
         shows=found[:SHOWS_SHOWN],
         wanted=wanted,
+        missing_pods=away,
         has_more=len(found) > SHOWS_SHOWN,
         notices=("joined",),
     )

@@ -12,7 +12,8 @@ from starlette.responses import Response
 from holdfast.audit import audit
 from holdfast.desk.access import OF_HOUSE, DeskTable
 from holdfast.desk.frame import render_desk
-from holdfast.payments import WebhookQuery
+from holdfast.payments import WebhookQuery, load_comparison, load_webhooks
+from holdfast.refunds import count_waiting
 from holdfast.site.pages import EmptyForm, read_form, redirect
 from holdfast.web.audit_log import AuditEntry, record
 from holdfast.web.routing import get_app
@@ -67,9 +68,9 @@ async def _render(request: Request, report: Any = None) -> Response:
         application.readiness.check(app.postgres, app.redis),
         app.outbox.groups(),
         app.outbox.dead(limit=LETTERS_SHOWN),
-        app.refund_store.waiting(),
-        app.reconciliation.latest(),
-        app.webhooks_in.list_newest(WebhookQuery(state="dead")),
+        count_waiting(app),
+        load_comparison(app),
+        load_webhooks(app, WebhookQuery(state="dead")),
     )
     return render_desk(
         request,
@@ -80,7 +81,7 @@ async def _render(request: Request, report: Any = None) -> Response:
         groups=groups,
         is_lagging=any(row["lag_s"] > LAG_LONG_S for row in groups),
         letters=[_letter(row) for row in dead],
-        by_hand=waiting[0],
+        by_hand=waiting,
         comparison=differences,
         webhooks=webhooks.webhooks,
         report=report,

@@ -13,11 +13,11 @@ from holdfast.desk.access import OF_HOUSE, DeskTable, get_desk
 from holdfast.desk.refunds import render_refunds
 from holdfast.errors import Invalid, Refusal
 from holdfast.money import exponent
-from holdfast.refunds import RefundLimit, RefundProposal
+from holdfast.refunds import RefundLimit, RefundProposal, find_proposal
 from holdfast.site.pages import EmptyForm, read_form, redirect
 from holdfast.web.audit_log import find_origin
 from holdfast.web.responses import invalid
-from holdfast.web.routing import get_app, get_caller, get_scope
+from holdfast.web.routing import follow_show, get_app, get_caller, get_scope
 
 ONE = "/refunds/proposals/{proposal:int}"
 LIMITS_MAX = 20
@@ -100,7 +100,8 @@ def _to_minor(text: str, currency: str) -> int:
 
 
 async def _load(request: Request) -> RefundProposal:
-    proposal: RefundProposal = await get_app(request).refund_store.approvals.proposal(
-        request.path_params["proposal"], get_scope(request).organiser_id
-    )
+    """The pod that has it answers the rest of the request."""
+    number, organiser_id = request.path_params["proposal"], get_scope(request).organiser_id
+    proposal = await find_proposal(get_app(request), number, organiser_id)
+    follow_show(request, proposal.show_id)
     return proposal

@@ -21,9 +21,12 @@ from holdfast.refunds import (
     Refund,
     RefundPage,
     RefundProposal,
+    RefundQuery,
     RefundState,
     build_proposal_page,
     build_refund_page,
+    load_proposals,
+    load_refunds,
     parse_refund_id,
 )
 from holdfast.site.pages import read_form, redirect
@@ -83,18 +86,19 @@ async def render_refunds(request: Request, refusal: Refusal | None = None) -> Re
     except Invalid:
         state = "by_hand"
     here, app, organiser_id = get_desk(request), get_app(request), get_scope(request).organiser_id
-    found = await app.refund_store.refunds(organiser_id, state or None, None, LATEST_REFUND, SHOWN_MAX)
-    proposals = []
+    wanted = RefundQuery(state=RefundState.BY_HAND if state else None, size=SHOWN_MAX)
+    found, away = await load_refunds(app, organiser_id, wanted, LATEST_REFUND)
+    proposals: list[RefundProposal] = []
     if not here.organisation or here.may("list_refund_proposals"):
-        proposals = await app.refund_store.approvals.proposals(
-            organiser_id, ProposalQuery(state=ProposalState.PENDING, size=SHOWN_MAX)
-        )
+        pending = ProposalQuery(state=ProposalState.PENDING, size=SHOWN_MAX)
+        proposals, _ = await load_proposals(app, organiser_id, pending)
     return render_desk(
         request,
         "refunds.html",
         "refunds",
         status=refusal.status if refusal else 200,
-        refunds=[await _page(request, refund) for refund in found],
+        refunds=[await _page(request, refund) for refund in found[:SHOWN_MAX]],
+        missing_pods=away,
         proposals=[await _proposal_page(request, one) for one in proposals],
         by_hand=RefundState.BY_HAND,
         state=state,
@@ -116,7 +120,7 @@ async def _proposal_page(request: Request, proposal: RefundProposal) -> Proposal
 async def _load(request: Request) -> Refund:
     """Of a show of the organisation; others do not exist for it."""
     show_id, *rest = parse_refund_id(request.path_params["refund"])
-    app = get_app(request)
+    app = get_app(request).router.for_show(show_id)
     try:
         await app.catalogue.organiser_show(show_id, get_scope(request).organiser_id)
     except NoSuchShow:

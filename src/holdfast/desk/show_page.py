@@ -10,6 +10,7 @@ from holdfast.desk.access import DeskTable, get_desk
 from holdfast.desk.chart import build_chart
 from holdfast.desk.frame import render_desk
 from holdfast.organisers import ManagedShow
+from holdfast.reports import load_event_figures
 from holdfast.site.pages import PRIVATE_HEADERS
 from holdfast.web.routing import get_app, get_scope
 
@@ -66,8 +67,9 @@ async def get_bookings_file(request: Request) -> Response:
 async def get_desk_event(request: Request) -> Response:
     """All shows of an event together."""
     event_id = request.path_params["event"]
-    found = await get_app(request).reports.of_event(event_id, get_scope(request).organiser_id)
-    return render_desk(request, "event.html", "shows", event=found, figures=found.figures)
+    found = await load_event_figures(get_app(request), event_id, get_scope(request).organiser_id)
+    away = found.missing_pods
+    return render_desk(request, "event.html", "shows", event=found, figures=found.figures, missing_pods=away)
 
 
 async def load_show(request: Request) -> ManagedShow:

@@ -20,10 +20,13 @@ Invariants
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from holdfast.engines.request_context import CURRENT_BATCH
+from holdfast.engines.tracing import Span, tracer
 from holdfast.errors import Busy
 
 # Of the loop, before a batch goes; idle, they are some microseconds. Five and ten were equal, two and none
@@ -54,7 +57,8 @@ class Batcher(Generic[Item, Result]):
         self._send = send
         self._batch_max = batch_max
         self._waiting_max = waiting_max
-        self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
+        self.name = getattr(send, "__name__", "").strip("_")  # of its spans
+        self._waiting: deque[tuple[Item, asyncio.Future[Result], Context]] = deque()
         self._sender: asyncio.Task[None] | None = None
         self._under_way: asyncio.Future[None] | None = None  # done when the batch of now is
         self._followed: Batcher[Any, Any] | None = None
@@ -65,17 +69,18 @@ class Batcher(Generic[Item, Result]):
         if len(self._waiting) >= self._waiting_max:
             raise Busy(retry_after_s=1)
         place: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._join(item, place)
+        self._join(item, place, copy_context())
         return place
 
     def follow(self, other: "Batcher[Any, Any]", wait_s: float = FOLLOW_WAIT_S) -> None:
         """The callers of the other batcher come on to this one."""
         self._followed, self._follow_wait_s = other, wait_s
 
-    def _join(self, item: Item, place: asyncio.Future[Result]) -> None:
-        self._waiting.append((item, place))
+    def _join(self, item: Item, place: asyncio.Future[Result], caller: Context) -> None:
+        self._waiting.append((item, place, caller))
         if self._sender is None:
-            self._sender = asyncio.create_task(self._send_until_empty())
+            # Not in the context of its first caller: it serves others long after that one is answered.
+            self._sender = asyncio.create_task(self._send_until_empty(), context=Context())
 
     async def _send_until_empty(self) -> None:
         try:
@@ -90,27 +95,33 @@ class Batcher(Generic[Item, Result]):
             # In the same step as the last check: a caller that arrives after it starts its own sender.
             self._sender = None
 
-    async def _send_one(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+    async def _send_one(self, batch: list[tuple[Item, asyncio.Future[Result], Context]]) -> None:
         self._under_way = under_way = asyncio.get_running_loop().create_future()
+        CURRENT_BATCH.set(batch)
+        span: Span | None = tracer.begin_batch(self.name, batch) if tracer.is_on else None
         try:
-            results = await self._send([item for item, _ in batch])
+            results = await self._send([item for item, _, _ in batch])
             assert len(results) == len(batch)
         except BaseException as error:
-            for _, place in batch:
+            if span is not None:
+                span.fail(error)
+            for _, place, _ in batch:
                 if not place.done():
                     place.set_exception(error if isinstance(error, Exception) else Busy(retry_after_s=1))
             if not isinstance(error, Exception):
                 raise
         else:
-            for (_, place), result in zip(batch, results, strict=True):
+            for (_, place, caller), result in zip(batch, results, strict=True):
                 if place.done():
                     continue
                 if isinstance(result, Onward):
-                    result.to._join(result.item, place)
+                    result.to._join(result.item, place, caller)
                 elif isinstance(result, Exception):
                     place.set_exception(result)
                 else:
                     place.set_result(result)
         finally:
+            if span is not None:
+                tracer.end(span)
             self._under_way = None
             under_way.set_result(None)

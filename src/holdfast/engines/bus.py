@@ -82,3 +82,4 @@ class BusPlace:
     name: str
     messages_max: int
     timeout_s: float
+    replicas: int = 1  # nodes that have each message; of NATS alone

@@ -22,12 +22,16 @@ needs and the steps, because a changed table or view invalidates what was built 
 
 Any number of processes may start at once: one takes the lock and does the work, the others wait for it and
 find it done. They wait without an open transaction: a concurrent index would wait for their snapshots.
+
+A change that waits for the lock of a table makes every statement behind it wait, too: it waits for half a
+second, is undone, pauses so that the sale goes on, and tries again for up to a minute.
 """
 
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -40,6 +44,7 @@ import asyncpg
 
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Queries, Queryable
+from holdfast.engines.view_columns import VIEW, apply_functions
 
 Q = Queries("holdfast.engines")
 STEP_FILE = re.compile(r"^(\d{4})_(\w+)\.sql\Z")
@@ -52,7 +57,13 @@ NEEDS = re.compile(r"^-- needs: (.+)$", re.MULTILINE)
 
 TURN_WITHIN_S = 120.0  # while another process applies its changes
 TURN_LOOK_S = 0.05
-LOCK_WITHIN = "5s"
+LOCK_WITHIN = "500ms"  # a tenth of the time that a statement of a sale has: none of them times out behind us
+LOCK_PAUSE_S = 0.5  # between two tries: those who waited behind us are served
+LOCK_PATIENCE_S = 60.0  # of all tries of one change
+NO_LOCK = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
+# A view or function cannot be replaced by one with other columns.
+OTHER_SHAPE = (asyncpg.InvalidTableDefinitionError, asyncpg.InvalidFunctionDefinitionError)
+DROP_VIEW = "DROP VIEW IF EXISTS {} CASCADE;\n"
 STATEMENT_WITHIN = "60s"
 
 
@@ -128,7 +139,11 @@ async def plan(
 
 
 async def migrate(
-    connection: asyncpg.Connection, wanted: Sequence[Step] | None = None, code: Sequence[Functions] = ()
+    connection: asyncpg.Connection,
+    wanted: Sequence[Step] | None = None,
+    code: Sequence[Functions] = (),
+    *,
+    patience_s: float = LOCK_PATIENCE_S,
 ) -> list[Change]:
     """Apply everything that is missing; returns what this very call applied."""
     if not await plan(connection, wanted, code):
@@ -137,11 +152,31 @@ async def migrate(
         pending = await plan(connection, wanted, code)  # another process may have done it while we waited
         for step in pending:
             if isinstance(step, Step):
-                await _apply_step(connection, step)
+                await _apply_step(connection, step, patience_s)
         if files := [file for file in pending if isinstance(file, Functions)]:
-            with _explained(f"functions ({', '.join(file.name for file in files)})"):
-                await _apply_functions(connection, files)
+            await _replace_functions(connection, files, _product()[1] if wanted is None else code, patience_s)
     return pending
+
+
+async def bring_functions_back(
+    connection: asyncpg.Connection,
+    wanted: Sequence[Step] | None = None,
+    code: Sequence[Functions] = (),
+    *,
+    patience_s: float = LOCK_PATIENCE_S,
+) -> list[Functions]:
+    """Replace the functions of a newer release by ours: the last step of a way back.
+
+    Tables stay as they are. While a process of the newer release runs, it would use functions that do not
+    know its columns: the operator stops those processes first.
+    """
+    all_steps, all_functions = _product() if wanted is None else (wanted, code)
+    has_schema = await connection.fetchval(Q.step_table_exists)
+    if not has_schema or await _missing_steps(connection, all_steps):
+        raise OperatorError("the schema is older than this program: run `holdfast migrate` first")
+    async with _turn(connection):
+        await _replace_functions(connection, all_functions, all_functions, patience_s)
+    return list(all_functions)
 
 
 async def _missing_steps(connection: Queryable, wanted: Sequence[Step]) -> list[Step]:
@@ -170,7 +205,7 @@ async def _stale(
     """
     done = {row["name"]: row for row in await connection.fetch(Q.functions_done)}
     stale = [file for file in wanted if file.name not in done or done[file.name]["checksum"] != file.checksum]
-    newer = [row for row in done.values() if _release(row["program"]) > _release(version("holdfast"))]
+    newer = [row for row in done.values() if _release(row["program"]) > _release(_program())]
     if refused := [row["program"] for row in newer if not _runs_with(row["works_with"])]:
         raise OperatorError(
             f"the database is ahead of this program (functions of {refused[0]}): upgrade the program"
@@ -179,7 +214,7 @@ async def _stale(
     return [] if newer or steps_done - {step.number for step in known} else stale
 
 
-async def _apply_step(connection: asyncpg.Connection, step: Step) -> None:
+async def _apply_step(connection: asyncpg.Connection, step: Step, patience_s: float) -> None:
     row = (step.number, step.name, step.checksum, step.works_with)
     if statements := step.statements():
         with _explained(f"step {step.name}", undone=""):
@@ -187,21 +222,70 @@ async def _apply_step(connection: asyncpg.Connection, step: Step) -> None:
                 await connection.execute(statement)
             await connection.execute(Q.step_done, *row)
         return
+
+    async def apply() -> None:
+        await connection.execute(step.sql)
+        await connection.execute(Q.step_done, *row)
+
     with _explained(f"step {step.name}"):
-        async with connection.transaction():
-            await connection.fetchrow(Q.step_limits, LOCK_WITHIN, STATEMENT_WITHIN)
-            await connection.execute(step.sql)
-            await connection.execute(Q.step_done, *row)
+        await _with_short_waits(connection, apply, patience_s)
 
 
-async def _apply_functions(connection: asyncpg.Connection, files: Sequence[Functions]) -> None:
-    async with connection.transaction():
-        await connection.fetchrow(Q.step_limits, LOCK_WITHIN, STATEMENT_WITHIN)
+async def _replace_functions(
+    connection: asyncpg.Connection,
+    files: Sequence[Functions],
+    every: Sequence[Functions],
+    patience_s: float,
+) -> None:
+    """In place, so that a statement that waits meanwhile finds what it was planned with.
+
+    If a view lost a column, or a result has another shape, all views are dropped, with what is built on
+    them, and everything is created again: statements under way fail, and clients repeat them.
+    """
+    names = ", ".join(file.name for file in files)
+    try:
+        with _explained(f"functions ({names})"):
+            await _apply_functions(connection, files, patience_s)
+    except OperatorError as refused:
+        if not isinstance(refused.__cause__, OTHER_SHAPE):
+            raise
+        views = Functions("", "".join(DROP_VIEW.format(view) for view in _views(every)), "")
+        with _explained(f"functions ({names})"):
+            await _apply_functions(connection, [views, *every], patience_s)
+
+
+def _views(files: Iterable[Functions]) -> list[str]:
+    return [found["name"] for file in files for found in VIEW.finditer(file.sql)]
+
+
+async def _apply_functions(
+    connection: asyncpg.Connection, files: Sequence[Functions], patience_s: float
+) -> None:
+    async def apply() -> None:
         for file in files:
-            await connection.execute(file.sql)
-            await connection.execute(
-                Q.functions_applied, file.name, file.checksum, version("holdfast"), FUNCTIONS_WORK_WITH
-            )
+            await apply_functions(connection, file.sql)
+            if file.name:
+                await connection.execute(
+                    Q.functions_applied, file.name, file.checksum, _program(), FUNCTIONS_WORK_WITH
+                )
+
+    await _with_short_waits(connection, apply, patience_s)
+
+
+async def _with_short_waits(
+    connection: asyncpg.Connection, apply: Callable[[], Awaitable[None]], patience_s: float
+) -> None:
+    """In one transaction; undone and tried again when a table is locked or sales wait for us in a circle."""
+    give_up_at = time.monotonic() + patience_s
+    while True:
+        try:
+            async with connection.transaction():
+                await connection.fetchrow(Q.step_limits, LOCK_WITHIN, STATEMENT_WITHIN)
+                return await apply()
+        except NO_LOCK:
+            if time.monotonic() + LOCK_PAUSE_S > give_up_at:
+                raise
+        await asyncio.sleep(LOCK_PAUSE_S)
 
 
 @asynccontextmanager
@@ -231,7 +315,7 @@ async def _turn(connection: asyncpg.Connection) -> AsyncIterator[None]:
 def _explained(what: str, undone: str = " and was undone") -> Iterator[None]:
     try:
         yield
-    except asyncpg.LockNotAvailableError:
+    except NO_LOCK:
         raise OperatorError(
             f"{what} did not get its lock: another process holds it; try again when it is done"
         ) from None
@@ -282,13 +366,18 @@ def _in_order(needs: dict[str, set[str]]) -> Iterator[str]:
 
 def _runs_with(works_with: str | None) -> bool:
     """Whether this program may run on what says that it works with this release and later ones."""
-    return works_with is not None and _release(works_with) <= _release(version("holdfast"))
+    return works_with is not None and _release(works_with) <= _release(_program())
 
 
 def _release(text: str) -> tuple[int, ...]:
     """(0, 1, 0) of "0.1.0"; parts that are not numbers, as in "0.2.0rc1", end it."""
     numbers = re.match(r"\d+(\.\d+)*", text)
     return tuple(int(part) for part in numbers[0].split(".")) if numbers else ()
+
+
+@cache  # it is read from a file, and a readiness check asks for it once per file of functions
+def _program() -> str:
+    return version("holdfast")
 
 
 @cache  # readiness checks compare every step again and again

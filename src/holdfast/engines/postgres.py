@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from importlib import resources
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import asyncpg
@@ -17,23 +17,10 @@ import asyncpg
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.ledger_hosts import LedgerHosts, PatientConnection
 from holdfast.engines.metrics import metrics
-
-NAME = re.compile(r"^-- name: (\w+)\n((?:--.*\n)*)", re.MULTILINE)
-
-
-class Queries:
-    """Named queries of one .sql file as attributes: `Q.open_holds`."""
-
-    def __init__(self, package: str, name: str = "queries") -> None:
-        text = (resources.files(package) / f"{name}.sql").read_text()
-        _, *parts = NAME.split(text)
-        for name, _why, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-            assert name not in self.__dict__, f"{package}: {name} is written twice"
-            setattr(self, name, body.strip().rstrip(";"))
-
-    def __getattr__(self, name: str) -> str:
-        raise AttributeError(f"no query named {name}")
-
+from holdfast.engines.named_queries import Queries as Queries
+from holdfast.engines.spare_connections import SpareConnections
+from holdfast.engines.traced_connection import TracedConnection
+from holdfast.engines.tracing import CURRENT_SPAN, current_traceparent
 
 Q = Queries("holdfast.engines")
 
@@ -57,6 +44,12 @@ LOST = (
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.DiskFullError,
     asyncpg.ReadOnlySQLTransactionError,
+)
+# What a statement meets that waits while tables or functions are replaced.
+REPLACED = (asyncpg.InvalidCachedStatementError, asyncpg.InternalServerError, asyncpg.DatatypeMismatchError)
+OUTDATED = re.compile(
+    "cached (?:statement )?plan|cache lookup failed|could not open relation with OID"
+    "|does not match function result type"
 )
 LOCK_WAITS_MAX = 2
 AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
@@ -127,6 +120,8 @@ class Postgres:
         self._pool_max = pool_max
         self._timeout_s = timeout_s
         self._pool: asyncpg.Pool | None = None
+        self._spare: SpareConnections
+        self._waiting = 0  # callers that the pool has no connection for yet
         self._opening = asyncio.Lock()
         self._down_until = 0.0
         # Statements that may wait for the rows of a locked show, at once: the other connections stay free.
@@ -139,6 +134,8 @@ class Postgres:
     async def close(self) -> None:
         if self._pool is not None:
             pool, self._pool = self._pool, None
+            for connection in self._spare.retire():
+                await self._give_back(pool, connection)
             try:
                 await asyncio.wait_for(pool.close(), 2)
             except TimeoutError:
@@ -148,32 +145,62 @@ class Postgres:
     async def lease(self) -> AsyncIterator[Transaction]:
         """A connection; engine trouble inside the block becomes EngineDown."""
         pool = await self._ready()
-        began = time.monotonic()
-        try:
-            connection = await pool.acquire(timeout=self._timeout_s)
-        except LOST as error:
-            self._down_until = time.monotonic() + DOWN_FOR_S
-            raise EngineDown("ledger") from error
+        spare, began = self._spare, time.monotonic()
+        connection = spare.take() or await self._acquire(pool)
         metrics.observe("postgres_wait_seconds", (got := time.monotonic()) - began)
+        is_spare = False
         try:
-            yield connection
+            if CURRENT_SPAN.get() is None:
+                yield connection
+            else:
+                yield TracedConnection(connection, got - began)
+            # After an error only the pool finds out whether it can be used again.
+            is_spare = not self._waiting and spare.put(connection)
         except asyncpg.ReadOnlySQLTransactionError as error:
             # A demoted primary. Behind a virtual address a new connection reaches the new one.
             connection.terminate()
-            await pool.expire_connections()
+            await self._replace_connections(pool)
             raise EngineDown("ledger", unknown=True) from error
+        except REPLACED as error:
+            # A newer release, rolled out beside us, has changed a table or function that this statement was
+            # planned with. Nothing was done, and the next plan is a new one. (Outside a transaction asyncpg
+            # prepares a statement with an outdated plan again by itself.)
+            if not OUTDATED.search(str(error)):
+                raise
+            raise EngineDown("ledger") from error
         except LOST as error:
             if self._has_standbys and isinstance(error, TimeoutError):
                 # Perhaps its machine is gone without a word: no other connection waits for it, too.
-                await pool.expire_connections()
+                await self._replace_connections(pool)
             raise EngineDown("ledger", unknown=True) from error
         finally:
             metrics.observe("postgres_use_seconds", time.monotonic() - got)
-            await self._give_back(pool, connection)
+            if not is_spare:
+                await self._give_back(pool, connection)
+
+    async def _acquire(self, pool: asyncpg.Pool) -> "PooledConnection":
+        self._waiting += 1
+        try:
+            return await pool.acquire(timeout=self._timeout_s)
+        except LOST as error:
+            self._down_until = time.monotonic() + DOWN_FOR_S
+            raise EngineDown("ledger") from error
+        finally:
+            self._waiting -= 1
+
+    async def _replace_connections(self, pool: asyncpg.Pool) -> None:
+        """Every connection of now is closed at the end of its lease, spare ones at once and without a word:
+        a silent server would not answer it."""
+        retired, self._spare = self._spare, SpareConnections(partial(self._give_back, pool))
+        await pool.expire_connections()
+        for connection in retired.retire():
+            connection.terminate()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         async with self.lease() as connection, connection.transaction():
+            if traceparent := current_traceparent():
+                await connection.execute(Q.set_trace, traceparent)
             yield connection
 
     @asynccontextmanager
@@ -216,6 +243,7 @@ class Postgres:
         async with self._opening:
             if self._pool is None:
                 self._pool = await self._connect()
+                self._spare = SpareConnections(partial(self._give_back, self._pool))
         return self._pool
 
     async def _connect(self) -> asyncpg.Pool:
@@ -223,7 +251,8 @@ class Postgres:
             return await asyncpg.create_pool(
                 connect=self._open_connection,
                 connection_class=PatientConnection if self._has_standbys else asyncpg.Connection,
-                min_size=1,
+                min_size=0,  # also the last one is closed if it is not used: it takes 5 to 10 MB
+                init_size=1,
                 max_size=self._pool_max,
                 timeout=CONNECT_TIMEOUT_S,
                 command_timeout=self._timeout_s,

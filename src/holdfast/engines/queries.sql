@@ -57,6 +57,12 @@ ON CONFLICT (name) DO UPDATE
         SET checksum = excluded.checksum, program = excluded.program, works_with = excluded.works_with,
             applied_at = now();
 
+-- name: view_columns
+-- NULL: the view does not exist.
+SELECT array_agg(attname::text ORDER BY attnum)
+  FROM pg_attribute
+ WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped;
+
 -- name: ledger_settings
 -- What decides whether a commit survives.
 SELECT current_setting('server_version')     AS version,
@@ -93,6 +99,19 @@ SELECT (coalesce(pg_last_wal_replay_lsn(), '0/0') - '0/0'::pg_lsn)::bigint;
 -- name: ledger_clock
 SELECT extract(epoch FROM clock_timestamp())::float8;
 
+-- name: ledger_size
+-- An account without pg_monitor does not see the folder. No address: a socket of the server's machine.
+SELECT pg_database_size(current_database())                                AS bytes,
+       (SELECT setting FROM pg_settings WHERE name = 'data_directory')     AS folder,
+       host(inet_server_addr())                                            AS host;
+
+-- name: ledger_connections
+-- Every account may see the sum; sessions of other accounts are hidden in pg_stat_activity.
+SELECT current_setting('max_connections')::int
+       - current_setting('superuser_reserved_connections')::int                             AS most,
+       (SELECT sum(numbackends)::int FROM pg_stat_database)                                 AS used,
+       (SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'holdfast')     AS ours;
+
 -- name: server_process
 -- The process that serves this very statement: behind a pooler it may be another one each time.
 SELECT pg_backend_pid();
@@ -101,6 +120,10 @@ SELECT pg_backend_pid();
 -- After connecting and not as startup parameters: PgBouncer refuses those that it does not know.
 SELECT set_config(input.name, input.value, false)
   FROM unnest($1::text[], $2::text[]) AS input (name, value);
+
+-- name: set_trace
+-- For the rest of the transaction: facts that it writes carry the trace to their consumers (outbox.trace).
+SELECT set_config('holdfast.trace', $1, true);
 
 -- name: use_fresh_plans
 -- For the rest of the transaction: no plan that was made when a table was smaller.

@@ -22,6 +22,7 @@ from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any, NamedTuple
 
+from hiredis import pack_command  # in C; redis-py uses it for connections without asyncio alone
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -39,6 +40,7 @@ from redis.exceptions import ConnectionError as LinkLost
 from redis.exceptions import TimeoutError as LinkTimeout
 
 from holdfast.engines.errors import EngineDown
+from holdfast.engines.tracing import child, note
 
 # After a failure no caller tries for this long: a dead Redis costs a moment, not one time-out per caller.
 DOWN_FOR_S = 0.25
@@ -52,6 +54,7 @@ KEY_LINE = re.compile(r"^-- KEYS\[(\d+)\]", re.MULTILINE)
 RUN_ID_LINE = re.compile(r"^-- ARGV +run id\b", re.MULTILINE)
 INCLUDE = re.compile(r"^-- include (?:([\w.]+)/)?(\w+)$", re.MULTILINE)
 
+SPAN_OF_REDIS = {"db.system.name": "redis"}
 Call = tuple[Sequence[str], Sequence[Any]]  # keys and arguments of a script
 
 
@@ -90,17 +93,23 @@ class Link:
         self.run_id = run_id
 
     async def call(self, *command: Any) -> Any:
-        await self.connection.send_command(*command)
+        with child("redis", command[0], "client", SPAN_OF_REDIS):
+            return await self._ask(*command)
+
+    async def _ask(self, *command: Any) -> Any:
+        """Every single command goes through here: redis_cluster.py adds ASKING to it."""
+        await self.connection.send_packed_command(pack_command(command))
         return await self.connection.read_response()
 
     async def script(self, script: Script, keys: Sequence[str], args: Sequence[Any]) -> Any:
         assert len(keys) == script.key_count, "the header names the keys; pass exactly those"
         if script.takes_run_id:
             args = (self.run_id, *args)
-        try:
-            return await self.call("EVALSHA", script.sha, len(keys), *keys, *args)
-        except NoScriptError:  # new server, restart, SCRIPT FLUSH
-            return await self.call("EVAL", script.source, len(keys), *keys, *args)
+        with child("redis", script.name, "client", SPAN_OF_REDIS):
+            try:
+                return await self._ask("EVALSHA", script.sha, len(keys), *keys, *args)
+            except NoScriptError:  # new server, restart, SCRIPT FLUSH
+                return await self._ask("EVAL", script.source, len(keys), *keys, *args)
 
     async def scripts(self, script: Script, calls: Sequence[Call]) -> list[Any | ResponseError]:
         """The same script for several sets of keys in one round trip. A failed call has its error as reply:
@@ -108,9 +117,11 @@ class Link:
         if len(calls) == 1:
             return [await self._reply_or_error(self.script(script, *calls[0]))]
         first = (self.run_id,) if script.takes_run_id else ()
-        replies = await self.calls(
-            [("EVALSHA", script.sha, len(keys), *keys, *first, *args) for keys, args in calls]
-        )
+        with child("redis", script.name, "client", SPAN_OF_REDIS):
+            note("db.operation.batch.size", len(calls))
+            replies = await self.calls(
+                [("EVALSHA", script.sha, len(keys), *keys, *first, *args) for keys, args in calls]
+            )
         for position, (keys, args) in enumerate(calls):
             if isinstance(replies[position], NoScriptError):
                 replies[position] = await self._reply_or_error(self.script(script, keys, args))
@@ -118,7 +129,7 @@ class Link:
 
     async def calls(self, commands: Sequence[tuple[Any, ...]]) -> list[Any | ResponseError]:
         """Several commands in one round trip; errors as for `scripts`."""
-        await self.connection.send_packed_command(self.connection.pack_commands(commands))
+        await self.connection.send_packed_command(b"".join(map(pack_command, commands)))
         return [await self._reply_or_error(self.connection.read_response()) for _ in commands]
 
     async def _reply_or_error(self, reply: Awaitable[Any]) -> Any | ResponseError:

@@ -74,7 +74,7 @@ class ClusterNode(RedisServer):
 class AskingLink(Link):
     """A link to the node that a slot is moving to: each command says that it was sent there by the other."""
 
-    async def call(self, *command: Any) -> Any:
+    async def _ask(self, *command: Any) -> Any:
         connection = self.connection
         await connection.send_packed_command(connection.pack_commands([("ASKING",), command]))
         await connection.read_response()

@@ -5,18 +5,19 @@
 
 A rule is one statement of the folder that owns the rows. It gets ($1) the position where the last batch
 ended, ($2) the days after which rows are deleted and ($3) how many rows it may read, and returns the next
-position, NULL at the end, with the number of rows it deleted. Rows that a pass skips because they are in use
+position, NULL at the end, with the number of rows it deleted. A rule with `find_needed` gets ($4) ids that
+another database still needs. Rows that a pass skips because they are in use
 are met by the next pass, which begins at 0.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import AGAIN, Postgres, Queries, require_row
+from holdfast.engines.postgres import AGAIN, Postgres, Queries, Queryable, require_row
 
 Q = Queries("holdfast.engines", "retention")
 log = structlog.get_logger(__name__)
@@ -30,6 +31,7 @@ class RetentionRule:
     name: str  # "bookings.lapsed"
     sql: str
     keep_d: int  # 0: nothing is deleted
+    find_needed: Callable[[Queryable, int, int], Awaitable[list[int]]] | None = None  # (tx, position, rows)
 
 
 def rows_of_archived_shows(table: str, keep_d: int) -> RetentionRule:
@@ -74,7 +76,10 @@ class Retention:
                 return False
             rule = self._rules[due["rule"]]
             await tx.execute(Q.limits)
-            done = require_row(await tx.fetchrow(rule.sql, due["reached"], rule.keep_d, self._rows_max))
+            args: list[object] = [due["reached"], rule.keep_d, self._rows_max]
+            if rule.find_needed is not None:
+                args.append(await rule.find_needed(tx, due["reached"], self._rows_max))
+            done = require_row(await tx.fetchrow(rule.sql, *args))
             await tx.execute(Q.moved_on, rule.name, done["reached"], done["deleted"], PASS_PAUSE_S)
         metrics.add("retention_deleted_total", done["deleted"], rule=rule.name)
         return True

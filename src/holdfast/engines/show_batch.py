@@ -109,6 +109,7 @@ class ShowBatcher(Generic[Item, Result]):
         self._lock_wait_s = lock_wait_s
         self._batches = {"batch_max": batch_max, "waiting_max": waiting_max}
         self._all: Batcher[Item, Result] = Batcher(self._send_all, **self._batches)
+        self._all.name = getattr(send, "__name__", "").strip("_")
         # By show; empty on a good day. Each item with the time at which it met the lock.
         self._lanes: dict[int, Batcher[tuple[Item, float], Result]] = {}
         self._lock_waits = lock_waits
@@ -162,6 +163,7 @@ class ShowBatcher(Generic[Item, Result]):
                     self._lanes.pop(show_id, None)
 
             lane = self._lanes[show_id] = Batcher(send, **self._batches)
+            lane.name = f"{self._all.name} of a locked show"
         return Onward((item, time.monotonic()), lane)
 
     async def _send_patiently(self, items: Sequence[tuple[Item, float]]) -> list[Result | Exception]:

@@ -1,16 +1,18 @@
 """What an engine must be like before we sell from it. Looked at once, at the start; a clear no otherwise."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import asyncpg
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
+from holdfast.engines.clocks import compare_ledger_clock
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.ledger_hosts import LedgerHosts, split_hosts
 from holdfast.engines.postgres import Queries
+from holdfast.engines.redis_memory import UNKNOWN_MEMORY, RedisMemory, combine, parse_memory
 from holdfast.engines.redis_nodes import RedisNode, connected, find_cluster_faults, find_nodes
 from holdfast.engines.redis_url import RedisPlace, parse_redis_url
 
@@ -18,6 +20,7 @@ Q = Queries("holdfast.engines")
 ANSWER_WITHIN_S = 5.0
 POSTGRES_MAJORS = range(15, 19)
 REDIS_OLDEST = (6, 2)
+REDIS_SETTING = "HOLDFAST_REDIS_URL"
 PROBES = 3  # statements after which a shared connection has shown itself
 # What a server connection says that another client has prepared statements on.
 SHARED = (asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError)
@@ -29,6 +32,7 @@ class EngineFacts:
     faults: tuple[str, ...]  # each says what is wrong and what to do next; none: fit to sell from
     ahead_s: float  # its clock, compared with ours; of several, the one that differs most
     warnings: tuple[str, ...] = ()  # it sells, but not as well as it could
+    memory: RedisMemory = UNKNOWN_MEMORY  # of Redis
 
 
 async def connect(database_url: str) -> asyncpg.Connection:
@@ -95,9 +99,8 @@ async def _connect(database_url: str) -> asyncpg.Connection:
 async def ledger_facts(connection: asyncpg.Connection) -> EngineFacts:
     found = await connection.fetchrow(Q.ledger_settings)
     assert found is not None
-    before = time.time()
-    clock = await connection.fetchval(Q.ledger_clock)
-    return EngineFacts(found["version"], find_ledger_faults(dict(found)), clock - (before + time.time()) / 2)
+    ahead_s = await compare_ledger_clock(connection)
+    return EngineFacts(found["version"], find_ledger_faults(dict(found)), ahead_s)
 
 
 def find_ledger_faults(found: dict[str, Any]) -> tuple[str, ...]:
@@ -142,7 +145,17 @@ async def holds_facts(redis_url: str) -> EngineFacts:
         tuple(dict.fromkeys(fault for one in found for fault in one.faults)),
         max((one.ahead_s for one in found), key=abs),
         tuple(dict.fromkeys(warning for one in found for warning in one.warnings)),
+        combine(one.memory for one in found),
     )
+
+
+async def other_redis_facts(redis_url: str, setting: str) -> EngineFacts:
+    """As `holds_facts`, for a server that another setting names."""
+    try:
+        found = await holds_facts(redis_url)
+    except OperatorError as trouble:
+        raise OperatorError(str(trouble).replace(REDIS_SETTING, setting)) from None
+    return replace(found, faults=tuple(fault.replace(REDIS_SETTING, setting) for fault in found.faults))
 
 
 async def _look(place: RedisPlace, node: RedisNode) -> EngineFacts:
@@ -163,7 +176,7 @@ async def _look(place: RedisPlace, node: RedisNode) -> EngineFacts:
         what = "a primary" if node.is_primary else "a replica"
         return EngineFacts("", (), 0.0, (f"{node.name}, {what}, cannot be reached: {_line(error)}",))
     named = tuple(f"{node.name}: {fault}" if node.name else fault for fault in faults)
-    return EngineFacts(_redis_name(found), named, ahead_s, tuple(warnings))
+    return EngineFacts(_redis_name(found), named, ahead_s, tuple(warnings), parse_memory(found))
 
 
 def _describe(nodes: list[RedisNode]) -> list[str]:
@@ -201,7 +214,10 @@ def find_redis_faults(
     if tuple(int(part) for part in version.split(".")[:2]) < REDIS_OLDEST:
         faults.append(f"Redis {version} is too old: use Redis 6.2 or newer, or Valkey")
     if (policy := found.get("maxmemory_policy")) != "noeviction":
-        faults.append(f"Redis has maxmemory-policy {policy} and would throw holds away: set it to noeviction")
+        faults.append(
+            f"Redis has maxmemory-policy {policy} and would throw holds away: set it to noeviction, with "
+            "CONFIG SET and in its configuration file"
+        )
     if is_primary and found.get("role") != "master":
         faults.append("this Redis is a replica: point HOLDFAST_REDIS_URL to the primary")
     return tuple(faults)

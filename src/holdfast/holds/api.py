@@ -7,8 +7,9 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import BookingPage, HoldGone, NoSuchBooking, booking_page, from_public_id
+from holdfast.bookings import BookingPage, HoldGone, NoSuchBooking, booking_page, from_public_id, public_id
 from holdfast.catalogue import NoSuchShow
+from holdfast.engines.tracing import note
 from holdfast.errors import BadKey, Busy, KeyReused
 from holdfast.holds.errors import (
     CoolDown,
@@ -96,6 +97,8 @@ async def hold_seats(request: Request) -> Response:
             admission=state["headers"].get(b"admission", b"").decode("latin-1"),
         )
     )
+    if "span" in state:
+        note("holdfast.booking_id", public_id(booking.show_id, booking.number))
     if booking.revision > show.revision:  # the layout may have changed since the show was cached
         show = await app.catalogue.show_at_revision(show_id, booking.revision)
     is_current = booking.revision == show.revision  # as nearly always: without a call

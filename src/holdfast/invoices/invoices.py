@@ -101,28 +101,39 @@ SELLER = ("organiser_id", "name", "address", "tax_number")
 
 
 class Invoices:
-    def __init__(self, postgres: Postgres) -> None:
+    """Documents and their numbers are in the home database, bookings and refunds in that of the show's pod.
+    Without pods both are the same."""
+
+    def __init__(self, postgres: Postgres, sale: Postgres | None = None) -> None:
         self._postgres = postgres
+        self._sale = sale or postgres
 
     async def issue(self, show_id: int, number: int) -> list[Invoice]:
         """Every document of a booking, oldest first; missing ones are issued now. Empty: nothing was paid."""
-        async with self._postgres.transaction() as tx:
-            seller = await tx.fetchrow(Q.seller_of_booking, show_id, number)
-            if seller is None:
-                return []
-            # What follows is read under the lock of the numbers: another transaction that issues documents of
-            # this booking has committed, and we see them, or it waits for us.
-            last = await tx.fetchval(Q.lock_numbers, seller["organiser_id"])
-            await self._issue_missing(tx, (show_id, number), seller, last)
-            rows = await tx.fetch(Q.issued, show_id, number)
-        return [_invoice(row) for row in rows]
-
-    async def _issue_missing(self, tx: Transaction, booking: tuple[int, int], seller: Row, last: int) -> None:
-        sold = require_row(await tx.fetchrow(Q.sold, *booking))
+        booking = (show_id, number)
+        # Read before the lock of the numbers: no other buyer of the organiser waits for a pod that is slow.
+        # What is read may be old by then. Old is a part of what is there now: a later call adds the rest.
+        sold = await self._sale.fetchrow(Q.sold, *booking)
+        if sold is None:
+            return []
+        # After `sold`: a seat that is given back in between is in one of the two, or in both.
         refunds = [
             RefundToCredit(row["id"], _amounts(row), row["is_done"])
-            for row in await tx.fetch(Q.refunds, *booking, sold["attempt"])
+            for row in await self._sale.fetch(Q.refunds, *booking, sold["attempt"])
         ]
+        async with self._postgres.transaction() as tx:
+            seller = require_row(await tx.fetchrow(Q.seller_of_show, show_id))
+            # Documents are read under the lock of the numbers: another transaction that issues documents of
+            # this booking has committed, and we see them, or it waits for us.
+            last = await tx.fetchval(Q.lock_numbers, seller["organiser_id"])
+            await self._issue_missing(tx, sold, refunds, seller, last)
+            rows = await tx.fetch(Q.issued, *booking)
+        return [_invoice(row) for row in rows]
+
+    async def _issue_missing(
+        self, tx: Transaction, sold: Row, refunds: Sequence[RefundToCredit], seller: Row, last: int
+    ) -> None:
+        booking = (sold["show_id"], sold["number"])
         issued = {
             row["refund_id"]: row["serial"]
             for row in await tx.fetch(Q.issued, *booking)
@@ -156,7 +167,9 @@ GROUP = "invoices"
 
 
 def credit_note_consumer(invoices: Invoices) -> Consumer:
-    """Idempotent: a refund that already has its credit note does not get a second one."""
+    """Idempotent: a refund that already has its credit note does not get a second one. So a worker may die
+    between the commit of the documents and its checkpoint, which are in two databases if a pod has the show.
+    """
 
     async def hear(fact: Fact) -> None:
         if fact.number is not None:

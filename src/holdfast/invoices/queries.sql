@@ -1,17 +1,13 @@
--- Issuing is one transaction in store.py: seller_of_booking, lock_numbers, sold, refunds, add, set_numbers.
+-- Issuing: `sold` and `refunds` in the database that sells the show; then one transaction at home:
+-- seller_of_show, lock_numbers, issued, add, set_numbers.
 
--- name: seller_of_booking
--- The seller of a booking that was paid for and confirmed; no row: there is nothing to invoice.
+-- name: seller_of_show
 SELECT whose.organiser_id, coalesce(seller.name, organisation.name, 'The organiser') AS name,
        coalesce(seller.address, '') AS address, coalesce(seller.tax_number, '') AS tax_number
   FROM show_organiser AS whose
   LEFT JOIN invoice_seller AS seller ON seller.organiser_id = whose.organiser_id
   LEFT JOIN organisation_profile AS organisation ON organisation.id = whose.organiser_id
- WHERE whose.show_id = $1
-   AND EXISTS (SELECT FROM payment_for_refund AS payment
-                 JOIN payable_booking AS booking USING (show_id, number)
-                WHERE payment.show_id = $1 AND payment.number = $2 AND payment.step = 'paid'
-                  AND booking.confirmed_at IS NOT NULL);
+ WHERE whose.show_id = $1;
 
 -- name: lock_numbers
 -- The last number of the organiser. The row stays locked until the commit: two transactions never draw the
@@ -21,11 +17,13 @@ ON CONFLICT (organiser_id) DO UPDATE SET last_number = counted.last_number
   RETURNING last_number;
 
 -- name: sold
-  SELECT payment.attempt, payment.amount_minor, payment.fee_minor, payment.tax_minor, payment.currency,
-         booking.seats
+-- Of a booking that was paid for and confirmed; no row: there is nothing to invoice.
+  SELECT show_id, number, payment.attempt, payment.amount_minor, payment.fee_minor, payment.tax_minor,
+         payment.currency, booking.seats
     FROM payment_for_refund AS payment
     JOIN payable_booking AS booking USING (show_id, number)
    WHERE payment.show_id = $1 AND payment.number = $2 AND payment.step = 'paid'
+     AND booking.confirmed_at IS NOT NULL
 ORDER BY payment.attempt DESC
    LIMIT 1;
 

@@ -4,6 +4,7 @@ from holdfast.legal.errors import NoSuchText, TermsChanged
 from holdfast.legal.store import Legal
 from holdfast.legal.text import (
     HOUSE,
+    NO_TERMS,
     VERSION_BYTES_MAX,
     Agreed,
     LegalBody,
@@ -19,6 +20,7 @@ from holdfast.legal.text import (
 
 __all__ = [
     "HOUSE",
+    "NO_TERMS",
     "VERSION_BYTES_MAX",
     "Agreed",
     "Legal",

@@ -1,6 +1,4 @@
 -- legal/functions.sql: what one person agreed to.
 
-DROP VIEW IF EXISTS consent_of_person CASCADE;
-
-CREATE VIEW consent_of_person AS
+CREATE OR REPLACE VIEW consent_of_person AS
 SELECT account_id, organisation_id, kind, version, show_id, number, agreed_at FROM consent;

@@ -27,8 +27,19 @@ SELECT pg_advisory_xact_lock(hashtextextended('legal_text', $1));
      FROM legal_text WHERE organisation_id = $1 AND kind = $2
 RETURNING version;
 
--- name: organiser_of
-SELECT organiser_id FROM show_organiser WHERE show_id = $1;
+-- name: terms_of_shows
+-- The newest terms of the house (0) and of each show's organiser, in this order; none that are withdrawn.
+  SELECT requested.show_id, newest.organisation_id, newest.version
+    FROM unnest($1::bigint[]) AS requested(show_id)
+    LEFT JOIN show_organiser ON show_organiser.show_id = requested.show_id
+   CROSS JOIN LATERAL unnest(ARRAY[0, organiser_id]) WITH ORDINALITY AS owner(id, place)
+   CROSS JOIN LATERAL (SELECT organisation_id, version, texts = '{}' AS is_withdrawn
+                         FROM legal_text
+                        WHERE organisation_id = owner.id AND kind = 'terms'
+                     ORDER BY version DESC
+                        LIMIT 1) AS newest
+   WHERE NOT newest.is_withdrawn
+ORDER BY requested.show_id, owner.place;
 
 -- name: agree
 INSERT INTO consent (account_id, organisation_id, kind, version, show_id, number)

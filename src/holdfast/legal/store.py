@@ -1,10 +1,12 @@
 """Legal texts in the ledger; which versions are in force, as this process last read it."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from holdfast.engines.batch import Batcher
 from holdfast.engines.postgres import Postgres, Queries, Queryable, require_row
 from holdfast.legal.errors import NoSuchText
 from holdfast.legal.text import HOUSE, AgreedText, LegalBody, LegalKind, LegalPage, LegalText, TermsInForce
@@ -14,9 +16,12 @@ Q = Queries("holdfast.legal")
 
 
 class Legal:
-    def __init__(self, postgres: Postgres) -> None:
+    def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
         self._postgres = postgres
         self._in_force: Mapping[tuple[int, str], LegalText] = {}
+        self._look: Batcher[int, TermsInForce] = Batcher(
+            self._terms_of_shows, batch_max=batch_max, waiting_max=waiting_max
+        )
 
     async def refresh(self) -> int:
         """A job of every web process."""
@@ -39,12 +44,18 @@ class Legal:
 
     async def terms_of_house(self) -> TermsInForce:
         """What a person agrees to who signs up."""
-        return _terms(await self._load_in_force(self._postgres), HOUSE)
+        text = (await self._load_in_force(self._postgres)).get((HOUSE, LegalKind.TERMS))
+        return TermsInForce([text] if text is not None else [])
 
-    async def terms_of_show(self, show_id: int) -> TermsInForce:
+    def terms_of_show(self, show_id: int) -> asyncio.Future[TermsInForce]:
         """What a buyer agrees to: read again, so that no one agrees to what is no longer in force."""
-        organiser_id = await self._postgres.fetchval(Q.organiser_of, show_id)
-        return _terms(await self._load_in_force(self._postgres), HOUSE, organiser_id)
+        return self._look(show_id)
+
+    async def _terms_of_shows(self, show_ids: Sequence[int]) -> list[TermsInForce]:
+        texts: dict[int, list[LegalText]] = {show_id: [] for show_id in show_ids}
+        for row in await self._postgres.fetch(Q.terms_of_shows, list(texts)):
+            texts[row["show_id"]].append(LegalText(row["organisation_id"], LegalKind.TERMS, row["version"]))
+        return [TermsInForce(texts[show_id]) for show_id in show_ids]
 
     async def agree_to_show(
         self, account_id: int, agreed: Sequence[AgreedText], key: tuple[int, int]
@@ -97,11 +108,6 @@ class Legal:
             await record(tx, entry)
         await self.refresh()
         return _page(row)
-
-
-def _terms(in_force: Mapping[tuple[int, str], LegalText], *owners: int | None) -> TermsInForce:
-    found = (in_force.get((owner, LegalKind.TERMS)) for owner in owners if owner is not None)
-    return TermsInForce([text for text in found if text is not None])
 
 
 def _page(row: Any) -> LegalPage:

@@ -107,6 +107,9 @@ class TermsInForce:
             )
 
 
+NO_TERMS = TermsInForce()
+
+
 @dataclass(frozen=True, slots=True)
 class TextBlock:
     kind: str  # heading, list, paragraph

@@ -210,6 +210,12 @@ BEGIN
     RETURN QUERY SELECT CASE WHEN v_show IS NOT NULL THEN 1::bigint END, p_max - v_left;
 END $$;
 
+CREATE FUNCTION are_erased(p_accounts bigint[]) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT NOT EXISTS (SELECT FROM account WHERE id = ANY (p_accounts) AND erased_at IS NULL);
+$$;
+
 CREATE FUNCTION audit_digest(p_salt bytea, p_personal jsonb) RETURNS bytea
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -400,17 +406,14 @@ BEGIN
 END $$;
 
 CREATE FUNCTION booking_rows(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS SETOF booking
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
     AS $$
-    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
-           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
-           now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision
-      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
-                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
-        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
-              note, left_ms, currency, seats, prices, amount, revision)
-     WHERE outcome IN ('held', 'confirmed');
-$$;
+BEGIN
+    RETURN QUERY
+    SELECT (jsonb_populate_record(NULL::booking, to_jsonb(new))).*
+      FROM new_bookings(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim, p_note, p_left_ms,
+                        p_currency, p_seats, p_prices, p_amount, p_revision) AS new;
+END $$;
 
 CREATE FUNCTION bookings_with_seats(p_show bigint) RETURNS SETOF payable_booking
     LANGUAGE sql STABLE
@@ -652,8 +655,9 @@ CREATE FUNCTION check_ins_stay() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF TG_OP = 'DELETE' AND EXISTS (SELECT FROM archived_sale WHERE show_id = OLD.show_id) THEN
-        RETURN OLD;
+    IF TG_OP = 'DELETE' AND (EXISTS (SELECT FROM archived_sale WHERE show_id = OLD.show_id)
+                             OR current_setting('holdfast.copies_show', true) = 'on') THEN
+        RETURN OLD;  -- of a show that was moved: another database has its check-ins now
     END IF;
     RAISE EXCEPTION 'a check-in is never changed' USING ERRCODE = 'check_violation';
 END $$;
@@ -799,6 +803,27 @@ CREATE VIEW payment_detail AS
    FROM (payment
      JOIN payable_booking booking USING (show_id, number));
 
+CREATE FUNCTION confirm_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reference text[], p_card text[], p_fee bigint[], p_tax bigint[]) RETURNS SETOF payment_detail
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_amount   bigint[];
+    v_currency text[];
+BEGIN
+    SELECT array_agg(payment.amount_minor ORDER BY a.ord), array_agg(payment.currency ORDER BY a.ord)
+      INTO v_amount, v_currency
+      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord)
+      LEFT JOIN payment ON payment.show_id = a.show_id AND payment.number = a.number
+                       AND payment.attempt = a.attempt;
+    RETURN QUERY
+    SELECT * FROM confirm_payments(p_show, p_number, p_attempt, p_reference, p_card, v_amount, v_currency,
+                                   p_fee, p_tax);
+END $$;
+
 CREATE FUNCTION confirm_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reference text[], p_card text[], p_amount bigint[], p_currency text[], p_fee bigint[], p_tax bigint[]) RETURNS SETOF payment_detail
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
@@ -849,6 +874,14 @@ BEGIN
      WHERE amount <> 0;
     RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
 END $$;
+
+CREATE FUNCTION count_cards_down(p_show bigint[], p_card text[], p_seats integer[]) RETURNS void
+    LANGUAGE sql
+    AS $$ SELECT; $$;
+
+CREATE FUNCTION count_cards_up(p_show bigint[], p_number bigint[], p_owner bigint[], p_card text[], p_max integer[]) RETURNS integer[]
+    LANGUAGE sql
+    AS $$ SELECT NULL::int[]; $$;
 
 CREATE FUNCTION count_for_account() RETURNS trigger
     LANGUAGE plpgsql
@@ -927,6 +960,16 @@ CREATE FUNCTION count_owners_down(p_show bigint[], p_number bigint[], p_seats in
       FROM locked
      WHERE owner_count.show_id = locked.show_id AND owner_count.owner_id = locked.owner_id;
 $$;
+
+CREATE FUNCTION count_owners_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_seats text[], p_max integer[]) RETURNS integer[]
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RETURN (SELECT array_agg(place)
+              FROM count_owners_up(p_show, p_owner, p_number,
+                                   array_fill(''::text, ARRAY[cardinality(p_show)]), p_seats, p_max, NULL,
+                                   NULL));
+END $$;
 
 CREATE FUNCTION count_owners_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_claim text[], p_seats text[], p_max integer[], p_guest boolean[], p_limits hold_limits) RETURNS TABLE(place integer, reason text)
     LANGUAGE plpgsql
@@ -1031,30 +1074,41 @@ CREATE FUNCTION count_parties_up(p_show bigint[], p_number bigint[], p_claim tex
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
-    v_party text[] := ARRAY(SELECT split_part(claim_id, '@', 2) FROM unnest(p_claim) AS claim_id);
     v_seats_max  int := coalesce((p_limits).range_seats_max, 2147483647);
     v_lapses_max int := coalesce((p_limits).range_lapses_max, 2147483647);
     v_cool_since timestamptz := now() - coalesce((p_limits).cooldown_s, 0) * interval '1 s';
-    v_over  int[];
+    v_show   bigint[];  -- of the counters that were raised
+    v_raised text[];
+    v_wanted int;       -- counters to be raised
+    v_count  int[];
+    v_party  text[];
+    v_over   int[];
 BEGIN
-    WITH counted AS (
+    WITH wanted AS MATERIALIZED (
+        SELECT show_id, split_part(claim_id, '@', 2) AS party, sum(cardinality(seats::int[]))::int AS seats
+          FROM unnest(p_show, p_claim, p_number, p_seats) AS a (show_id, claim_id, number, seats)
+         WHERE number IS NOT NULL AND split_part(claim_id, '@', 2) <> ''
+      GROUP BY 1, 2
+    ), counted AS (
         INSERT INTO party_count (show_id, party, seats)
-        SELECT show_id, party, sum(seats)::int
-          FROM unnest(p_show, v_party, p_number, v_count) AS a (show_id, party, number, seats)
-         WHERE number IS NOT NULL AND party <> ''
-      GROUP BY show_id, party
-        HAVING sum(seats) <= v_seats_max
-      ORDER BY show_id, party
+        SELECT show_id, party, seats FROM wanted WHERE seats <= v_seats_max ORDER BY show_id, party
             ON CONFLICT (show_id, party) DO UPDATE SET seats = party_count.seats + excluded.seats
          WHERE party_count.seats + excluded.seats <= v_seats_max
            AND (party_count.lapses < v_lapses_max OR party_count.lapsed_at <= v_cool_since)
      RETURNING show_id, party
     )
+    SELECT array_agg(show_id), array_agg(party), (SELECT count(*) FROM wanted)
+      INTO v_show, v_raised, v_wanted
+      FROM counted;
+    IF coalesce(cardinality(v_show), 0) = v_wanted THEN
+        RETURN;  -- all fit: whose request is over a limit need not be searched for
+    END IF;
+    v_count := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
+    v_party := ARRAY(SELECT split_part(claim_id, '@', 2) FROM unnest(p_claim) AS claim_id);
     SELECT array_agg(ord ORDER BY show_id, party, ord) INTO v_over
       FROM unnest(p_show, v_party, p_number) WITH ORDINALITY AS a (show_id, party, number, ord)
      WHERE number IS NOT NULL AND party <> ''
-       AND NOT EXISTS (SELECT 1 FROM counted
+       AND NOT EXISTS (SELECT FROM unnest(v_show, v_raised) AS counted (show_id, party)
                         WHERE counted.show_id = a.show_id AND counted.party = a.party);
 
     FOREACH place IN ARRAY coalesce(v_over, '{}') LOOP
@@ -1302,6 +1356,25 @@ BEGIN
     RETURNING id, version;
 END $$;
 
+CREATE FUNCTION erase_earlier_notices(p_accounts bigint[], p_addresses text[], p_before timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    AS $$
+    DELETE FROM notice
+     WHERE address = ANY (p_addresses) AND (written_at <= p_before OR account_id = ANY (p_accounts));
+$$;
+
+CREATE FUNCTION erase_earlier_ticket_addresses(p_addresses text[], p_before timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE ticket SET owner_email = ''
+     WHERE owner_email = ANY (p_addresses)
+       AND NOT EXISTS (SELECT FROM ticket_transfer AS t
+                        WHERE t.show_id = ticket.show_id AND t.serial = ticket.serial
+                          AND t.email = ticket.owner_email AND t.at > p_before);
+    UPDATE ticket_transfer SET email = '' WHERE email = ANY (p_addresses) AND at <= p_before;
+END $$;
+
 CREATE FUNCTION erase_from_audit_log(p_chain bigint, p_numbers bigint[], p_why text) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -1523,6 +1596,21 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION fence_show(p_show bigint, p_epoch bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM lock_show_copy(p_show, false);
+    INSERT INTO show_copy (show_id, epoch, changed_at) VALUES (p_show, -p_epoch, clock_timestamp())
+        ON CONFLICT (show_id) DO UPDATE SET epoch = excluded.epoch, changed_at = excluded.changed_at;
+END $$;
+
+CREATE FUNCTION file_sale(p_show bigint, p_manifest text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE sale SET filed_at = clock_timestamp(), filed_as = p_manifest WHERE show_id = p_show;
+$$;
+
 CREATE FUNCTION find_losers(p_show bigint[], p_seats text[], p_number bigint[]) RETURNS TABLE(lost integer[], details jsonb)
     LANGUAGE sql
     AS $$
@@ -1547,6 +1635,39 @@ CREATE FUNCTION find_losers(p_show bigint[], p_seats text[], p_number bigint[]) 
       FROM missing;
 $$;
 
+CREATE FUNCTION follow_changed_sale() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.epoch := OLD.epoch + 1;
+    NEW.map_stale := true;
+    NEW.marked_at := now();
+    IF NOT NEW.cancelled THEN
+        NEW.emptied_at := NULL;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION follow_signed_in_guest() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO '$user', 'public'
+    AS $$
+BEGIN
+    PERFORM merge_owner_counts(NEW.id, NEW.guest_of);
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION forget_aside(p_tables text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_table text;
+BEGIN
+    FOREACH v_table IN ARRAY p_tables LOOP
+        EXECUTE format('DROP TABLE %I', 'aside_' || v_table);
+    END LOOP;
+END $$;
+
 CREATE FUNCTION freeze_booking_facts(p_show bigint, p_number bigint, p_body jsonb) RETURNS void
     LANGUAGE sql
     AS $$
@@ -1555,6 +1676,21 @@ CREATE FUNCTION freeze_booking_facts(p_show bigint, p_number bigint, p_body json
      WHERE show_id = p_show AND number = p_number AND kind LIKE 'booking.%'
        AND NOT coalesce(body, '{}') ? 'seats';
 $$;
+
+CREATE FUNCTION give_show_to_pod() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO show_pod (show_id, pod)
+    SELECT NEW.id, p.name
+      FROM pod AS p
+      LEFT JOIN show_pod AS d ON d.pod = p.name
+     WHERE p.takes_new_shows
+  GROUP BY p.name
+  ORDER BY count(d.show_id), p.name
+     LIMIT 1;
+    RETURN NULL;
+END $$;
 
 CREATE FUNCTION give_up_seats(p_booking booking, p_seats integer[], p_actor bigint) RETURNS void
     LANGUAGE plpgsql
@@ -1580,6 +1716,23 @@ BEGIN
     PERFORM add_fact(v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(
         'seats', v_after.seats, 'prices_minor', v_after.prices_minor,
         'amount_minor', v_after.amount_minor, 'given_back', p_seats));
+END $$;
+
+CREATE FUNCTION guard_shows(p_tables text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_table text;
+    v_event text;
+BEGIN
+    FOREACH v_table IN ARRAY p_tables LOOP
+        FOREACH v_event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE'] LOOP
+            EXECUTE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %I REFERENCING %s TABLE AS written '
+                           'FOR EACH STATEMENT EXECUTE FUNCTION refuse_show_elsewhere()',
+                           'refuse_elsewhere_' || lower(v_event), v_event, v_table,
+                           CASE v_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END);
+        END LOOP;
+    END LOOP;
 END $$;
 
 CREATE FUNCTION guests_of_accounts(p_accounts bigint[]) RETURNS TABLE(account_id bigint, guest_id bigint)
@@ -1773,6 +1926,17 @@ CREATE FUNCTION lock_payments(p_show bigint[], p_number bigint[]) RETURNS void
 BEGIN
     PERFORM 1 FROM payment AS p JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
       ORDER BY p.show_id, p.number, p.attempt FOR UPDATE OF p;
+END $$;
+
+CREATE FUNCTION lock_show_copy(p_show bigint, p_shared boolean) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF p_shared THEN
+        PERFORM pg_advisory_xact_lock_shared(38, (p_show % 2147483647)::int);
+    ELSE
+        PERFORM pg_advisory_xact_lock(38, (p_show % 2147483647)::int);
+    END IF;
 END $$;
 
 CREATE FUNCTION lock_ticket(p_show bigint, p_serial bigint) RETURNS SETOF ticket
@@ -1970,6 +2134,19 @@ BEGIN
            lapsed_at = greatest(owner_count.lapsed_at, excluded.lapsed_at);
 END $$;
 
+CREATE FUNCTION new_bookings(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS TABLE(show_id bigint, number bigint, owner_id bigint, fence bigint, state booking_state, request_id text, body_hash bigint, claim_id text, seats integer[], prices_minor bigint[], amount_minor bigint, currency text, note text, counts boolean, opened_at timestamp with time zone, expires_at timestamp with time zone, confirmed_at timestamp with time zone, revision bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
+           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
+           now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount, revision)
+     WHERE outcome IN ('held', 'confirmed');
+$$;
+
 CREATE FUNCTION new_number() RETURNS bigint
     LANGUAGE sql
     AS $$
@@ -1982,6 +2159,19 @@ CREATE FUNCTION oldest_ticket_key(p_show bigint) RETURNS integer
     AS $$
     SELECT coalesce(max(key_id), 0) + 1 FROM revoked_ticket_key WHERE show_id IN (0, p_show);
 $$;
+
+CREATE FUNCTION open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_by_ledger boolean) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE;
+    RETURN QUERY
+    SELECT opened.outcomes, opened.numbers, opened.epochs, opened.opened_at, opened.details
+      FROM open_holds(p_show, p_owner, p_request, p_hash, p_claim, p_note, p_left_ms, p_revision, p_currency,
+                      p_seats, p_prices, p_amount, array_fill(true, ARRAY[cardinality(p_show)]),
+                      p_by_ledger) AS opened;
+END $$;
 
 CREATE FUNCTION open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_confirms_free boolean[], p_by_ledger boolean, p_guest boolean[] DEFAULT NULL::boolean[], p_limits hold_limits DEFAULT NULL::hold_limits) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
     LANGUAGE plpgsql
@@ -2029,7 +2219,7 @@ BEGIN
     IF v_easy THEN
         BEGIN
             INSERT INTO booking
-            SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+            SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
                                        p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
                                        p_revision);
             INSERT INTO taken_seat (show_id, seat, number)
@@ -2043,7 +2233,7 @@ BEGIN
     IF NOT v_easy THEN
         -- The careful way. A known request id inserts nothing and is answered from its first booking.
         INSERT INTO booking
-        SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+        SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
                                    p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
             ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
         SELECT array_agg(CASE WHEN booking.number IS NULL AND a.outcome IN ('held', 'confirmed') THEN 'same'
@@ -2202,6 +2392,7 @@ END $$;
 
 CREATE FUNCTION publish_cancelled_sale() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO '$user', 'public'
     AS $$
 BEGIN
     PERFORM add_fact(NEW.show_id, NULL, 'show.cancelled', jsonb_build_object('revision', NEW.revision));
@@ -2288,6 +2479,7 @@ END $$;
 
 CREATE FUNCTION publish_sale() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO '$user', 'public'
     AS $$
 BEGIN
     PERFORM add_fact(NEW.show_id, NULL, CASE TG_OP WHEN 'INSERT' THEN 'show.on_sale' ELSE 'show.changed' END,
@@ -2295,6 +2487,60 @@ BEGIN
                                         'revision', NEW.revision));
     RETURN NULL;
 END $$;
+
+CREATE FUNCTION publish_to_pods(p_tables text[], p_sale_columns text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_what text := format('%s, sale (%s)',
+        (SELECT string_agg(quote_ident(name), ', ') FROM unnest(p_tables) AS name),
+        (SELECT string_agg(quote_ident(name), ', ') FROM unnest(p_sale_columns) AS name));
+BEGIN
+    IF EXISTS (SELECT FROM pg_publication WHERE pubname = 'holdfast_pods') THEN
+        EXECUTE 'ALTER PUBLICATION holdfast_pods SET TABLE ' || v_what;
+    ELSE
+        EXECUTE 'CREATE PUBLICATION holdfast_pods FOR TABLE ' || v_what;
+    END IF;
+    CREATE OR REPLACE TRIGGER give_show_to_pod AFTER INSERT ON show
+        FOR EACH ROW EXECUTE FUNCTION give_show_to_pod();
+END $$;
+
+CREATE FUNCTION put_rows_back(p_table text, p_copy text, p_column text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    EXECUTE format('INSERT INTO %I SELECT old.* FROM %I AS old JOIN %I AS copy ON copy.id = old.%I',
+                   p_table, 'aside_' || p_table, p_copy, p_column);
+END $$;
+
+CREATE FUNCTION put_sale_back(p_published text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+BEGIN
+    EXECUTE (SELECT format('UPDATE sale SET %s FROM aside_sale AS old WHERE old.show_id = sale.show_id',
+                           string_agg(format('%1$I = old.%1$I', attname), ', '))
+               FROM pg_attribute
+              WHERE attrelid = 'sale'::regclass AND attnum > 0 AND NOT attisdropped
+                AND attname <> ALL (p_published));
+END $_$;
+
+CREATE FUNCTION raise_numbers(p_tables text[], p_show bigint, p_number integer, p_shares integer) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    v_table text;
+    v_highest bigint;
+    v_last bigint;
+BEGIN
+    FOREACH v_table IN ARRAY p_tables LOOP
+        EXECUTE format('SELECT max(id) FROM %I WHERE show_id = $1', v_table) INTO v_highest USING p_show;
+        EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
+        IF v_highest >= v_last THEN
+            PERFORM setval(pg_get_serial_sequence(v_table, 'id'),
+                           (v_highest / p_shares + 1) * p_shares + p_number, false);
+        END IF;
+    END LOOP;
+END $_$;
 
 CREATE FUNCTION record_chargeback(p_show bigint, p_number bigint, p_attempt integer, p_reference text, p_state chargeback_state, p_amount bigint, p_reason text, p_suspends boolean) RETURNS boolean
     LANGUAGE plpgsql
@@ -2461,6 +2707,34 @@ BEGIN
     RETURN QUERY SELECT unnest(v_show);
 END $$;
 
+CREATE FUNCTION refuse_filed_sale() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the sale of show % is in the archive', NEW.show_id
+        USING ERRCODE = 'object_not_in_prerequisite_state';
+END $$;
+
+CREATE FUNCTION refuse_show_elsewhere() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_show bigint;
+BEGIN
+    IF current_setting('holdfast.copies_show', true) = 'on' THEN
+        RETURN NULL;
+    END IF;
+    -- Two statements for all shows of a batch. The second must begin when all locks are held: it sees what a
+    -- fence has committed that one of them waited for.
+    PERFORM lock_show_copy(show_id, true) FROM (SELECT DISTINCT show_id FROM written) AS shows;
+    SELECT show_id INTO v_show FROM (SELECT DISTINCT show_id FROM written) AS shows
+     WHERE NOT show_is_here(show_id) LIMIT 1;
+    IF v_show IS NOT NULL THEN
+        RAISE EXCEPTION 'show % is not sold in this database', v_show USING ERRCODE = 'lock_not_available';
+    END IF;
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION release_block(p_show bigint, p_number bigint, p_seats integer[], p_actor bigint) RETURNS TABLE(was integer[], released integer[])
     LANGUAGE plpgsql
     AS $$
@@ -2511,6 +2785,20 @@ BEGIN
     PERFORM reserve_seats(p_show, p_number, p_seats);
     DELETE FROM taken_seat WHERE show_id = p_show AND seat = ANY (p_seats) AND number = p_number;
 END $$;
+
+CREATE FUNCTION remove_rows_of_show(p_tables text[], p_show bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    v_table text;
+BEGIN
+    IF show_is_here(p_show) THEN
+        RAISE EXCEPTION 'show % is sold here: its rows stay', p_show;
+    END IF;
+    FOREACH v_table IN ARRAY p_tables LOOP
+        EXECUTE format('DELETE FROM %I WHERE show_id = $1', v_table) USING p_show;
+    END LOOP;
+END $_$;
 
 CREATE FUNCTION rename_block(p_show bigint, p_number bigint, p_name text) RETURNS void
     LANGUAGE sql
@@ -2637,6 +2925,7 @@ $$;
 
 CREATE FUNCTION restore_archived_sale() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO '$user', 'public'
     AS $$
 BEGIN
     INSERT INTO taken_seat (show_id, seat, number)
@@ -2801,6 +3090,8 @@ CREATE TABLE sale (
     purged_at timestamp with time zone,
     hidden boolean DEFAULT false NOT NULL,
     has_waitlist boolean DEFAULT false NOT NULL,
+    filed_at timestamp with time zone,
+    filed_as text,
     CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
 );
 
@@ -2816,6 +3107,13 @@ CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_is_done boolean, 
                 ELSE 'held' END;
 $$;
 
+CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_by_ledger boolean) RETURNS text
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN sale_verdict(p_sale, p_revision, p_amount = 0, p_by_ledger);
+END $$;
+
 CREATE FUNCTION seats_of_card(p_show bigint, p_card text, p_number bigint) RETURNS integer
     LANGUAGE sql
     AS $$
@@ -2826,6 +3124,19 @@ CREATE FUNCTION seats_of_card(p_show bigint, p_card text, p_number bigint) RETUR
             OR (booking.state = 'paying' AND payment.fence = booking.fence
                 AND payment.step IN ('charge', 'look_up', 'call_off')));
 $$;
+
+CREATE FUNCTION set_aside(p_tables text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_table text;
+BEGIN
+    FOREACH v_table IN ARRAY p_tables LOOP
+        IF to_regclass('aside_' || v_table) IS NULL THEN
+            EXECUTE format('CREATE TABLE %I AS TABLE %I', 'aside_' || v_table, v_table);
+        END IF;
+    END LOOP;
+END $$;
 
 CREATE FUNCTION set_block_release(p_show bigint, p_number bigint, p_release_at timestamp with time zone, p_hours_before integer) RETURNS void
     LANGUAGE sql
@@ -2928,6 +3239,20 @@ BEGIN
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id;
 END $$;
 
+CREATE FUNCTION share_numbers(p_tables text[], p_number integer, p_shares integer) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_table text;
+    v_last bigint;
+BEGIN
+    FOREACH v_table IN ARRAY p_tables LOOP
+        EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
+        EXECUTE format('ALTER TABLE %I ALTER COLUMN id SET INCREMENT BY %s RESTART WITH %s',
+                       v_table, p_shares, (v_last / p_shares + 1) * p_shares + p_number);
+    END LOOP;
+END $$;
+
 CREATE FUNCTION share_sales(p_show bigint[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -2935,12 +3260,30 @@ BEGIN
     PERFORM 1 FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE;
 END $$;
 
+CREATE FUNCTION show_is_here(p_show bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT coalesce((SELECT pod FROM show_pod WHERE show_id = p_show), '') = (SELECT name FROM pod_identity)
+       AND coalesce((SELECT epoch FROM show_pod WHERE show_id = p_show), 1)
+         = coalesce((SELECT epoch FROM show_copy WHERE show_id = p_show), 1);
+$$;
+
 CREATE FUNCTION split_payment(p_gateway text, p_amount bigint, p_fee bigint, p_tax bigint) RETURNS TABLE(account text, amount bigint)
     LANGUAGE sql IMMUTABLE
     AS $$
     VALUES ('gateway:' || p_gateway, p_amount), ('organiser', -(p_amount - p_fee - p_tax)),
            ('fee', -p_fee), ('tax', -p_tax);
 $$;
+
+CREATE FUNCTION start_outcomes(p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_started integer[], p_over integer[]) RETURNS TABLE(outcome text, hash bigint, detail payment_detail)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT started.outcome, started.hash, started.detail
+      FROM start_outcomes(p_show, p_number, p_owner, p_request, p_started, NULL, p_over) AS started;
+END $$;
 
 CREATE FUNCTION start_outcomes(p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_started integer[], p_ask integer[], p_over integer[]) RETURNS TABLE(outcome text, hash bigint, card_max integer, detail payment_detail)
     LANGUAGE sql
@@ -3030,6 +3373,40 @@ BEGIN
     SELECT * FROM start_outcomes(p_show, p_number, p_owner, p_request, v_started, v_ask, v_over);
 END $$;
 
+CREATE FUNCTION start_payments(p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_key text[], p_method text[], p_return text[], p_card text[], p_card_max integer[], p_gateway text, p_buffer_s integer, p_lease_ms integer) RETURNS TABLE(outcome text, hash bigint, detail payment_detail)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT started.outcome, started.hash, started.detail
+      FROM start_payments(p_show, p_number, p_owner, p_request, p_hash, p_key, p_method, p_return,
+                          ARRAY(SELECT coalesce(card, '') FROM unnest(p_card) WITH ORDINALITY AS a (card, ord)
+                              ORDER BY ord),
+                          p_gateway, p_buffer_s, p_lease_ms) AS started;
+END $$;
+
+CREATE FUNCTION subscribe_to_home(p_tables text[], p_home text, p_slot text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    EXECUTE format('TRUNCATE %s, sale CASCADE',
+                   (SELECT string_agg(quote_ident(name), ', ') FROM unnest(p_tables) AS name));
+    CREATE OR REPLACE TRIGGER follow_changed_sale BEFORE UPDATE ON sale FOR EACH ROW
+        WHEN (OLD.revision <> NEW.revision OR OLD.hidden <> NEW.hidden)
+        EXECUTE FUNCTION follow_changed_sale();
+    ALTER TABLE sale ENABLE REPLICA TRIGGER follow_changed_sale;
+    CREATE OR REPLACE TRIGGER follow_signed_in_guest AFTER UPDATE ON account FOR EACH ROW
+        WHEN (NEW.guest_of IS NOT NULL AND OLD.guest_of IS DISTINCT FROM NEW.guest_of)
+        EXECUTE FUNCTION follow_signed_in_guest();
+    ALTER TABLE account ENABLE REPLICA TRIGGER follow_signed_in_guest;
+    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
+    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
+    ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;
+    EXECUTE format('CREATE SUBSCRIPTION holdfast_home CONNECTION %L PUBLICATION holdfast_pods '
+                   'WITH (create_slot = false, slot_name = %L)', p_home, p_slot);
+END $$;
+
 CREATE FUNCTION suspend_tickets(p_show bigint, p_number bigint, p_is_suspended boolean) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -3106,6 +3483,12 @@ BEGIN
         USING ERRCODE = 'check_violation';
 END $$;
 
+CREATE FUNCTION trace_of_fact(p_fact bigint) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT trace FROM outbox WHERE id = p_fact;
+$$;
+
 CREATE FUNCTION undo_check_in(p_account bigint, p_show bigint, p_id bigint, p_scan text, p_within interval) RETURNS TABLE(check_in_id bigint, gate text, scanned_at timestamp with time zone, seat integer, number bigint)
     LANGUAGE plpgsql
     AS $$
@@ -3155,6 +3538,12 @@ BEGIN
     END IF;
     RETURN QUERY SELECT v_row.id, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number;
 END $$;
+
+CREATE FUNCTION unfile_sale(p_show bigint) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE sale SET filed_at = NULL, filed_as = NULL WHERE show_id = p_show;
+$$;
 
 CREATE FUNCTION unmark_ticket(p_show bigint, p_serial bigint, p_is_inside boolean, p_is_used boolean) RETURNS void
     LANGUAGE plpgsql
@@ -3320,6 +3709,11 @@ CREATE TABLE audit_chain (
     at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
+CREATE TABLE backup_made (
+    made_at timestamp with time zone DEFAULT now() NOT NULL,
+    made_by text NOT NULL
+);
+
 CREATE VIEW booking_for_fact AS
  SELECT show_id,
     number,
@@ -3403,6 +3797,11 @@ CREATE VIEW called_person AS
    FROM (queue_turn turn
      JOIN queue_place place USING (show_id, opening, number))
   WHERE ((turn.state = 'called'::text) AND (turn.freed_at IS NULL) AND (turn.ends_at > now()) AND (place.state = 0));
+
+CREATE VIEW cancelled_sale AS
+ SELECT show_id
+   FROM sale
+  WHERE cancelled;
 
 CREATE TABLE show_terms (
     show_id bigint NOT NULL,
@@ -3766,6 +4165,22 @@ CREATE VIEW decided_refund AS
     (settled_note IS NOT NULL) AS is_settled_by_hand
    FROM refund;
 
+CREATE TABLE erasure_due (
+    id bigint NOT NULL,
+    account_ids bigint[] NOT NULL,
+    addresses text[] NOT NULL,
+    requested_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE erasure_due ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME erasure_due_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME event_id_seq
     START WITH 1
@@ -4007,7 +4422,7 @@ CREATE TABLE invoice_seller (
     CONSTRAINT a_seller_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
 );
 
-CREATE VIEW issued_ticket AS
+CREATE VIEW ticket_detail AS
  SELECT ticket.show_id,
     ticket.number,
     ticket.seat,
@@ -4026,6 +4441,24 @@ CREATE VIEW issued_ticket AS
    FROM ((ticket
      LEFT JOIN payable_booking booking USING (show_id, number))
      LEFT JOIN entry_policy USING (show_id));
+
+CREATE VIEW issued_ticket AS
+ SELECT show_id,
+    number,
+    seat,
+    serial,
+    edition,
+    binding,
+    codes,
+    booked_by,
+    owner_id,
+    owner_email,
+    issued_at,
+    voided_at,
+    used_at,
+    is_inside,
+    oldest_key
+   FROM ticket_detail;
 
 CREATE TABLE job_turn (
     name text NOT NULL,
@@ -4218,7 +4651,8 @@ CREATE TABLE outbox (
     kind text NOT NULL,
     ends_at timestamp with time zone,
     body jsonb,
-    at timestamp with time zone DEFAULT now() NOT NULL
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    trace text DEFAULT NULLIF(current_setting('holdfast.trace'::text, true), ''::text)
 );
 
 ALTER TABLE outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -4288,6 +4722,25 @@ CREATE TABLE payment_difference (
     ours text NOT NULL,
     theirs text NOT NULL,
     found_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE pod (
+    name text NOT NULL,
+    number integer NOT NULL,
+    takes_new_shows boolean DEFAULT true NOT NULL,
+    added_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT home_is_number_0 CHECK ((number > 0))
+);
+
+CREATE TABLE pod_identity (
+    is_only boolean DEFAULT true NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    CONSTRAINT a_database_is_one_pod CHECK (is_only)
+);
+
+CREATE TABLE pod_mark (
+    pod text NOT NULL,
+    number bigint NOT NULL
 );
 
 CREATE TABLE poster_image (
@@ -4665,6 +5118,14 @@ ALTER TABLE session ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE show_copy (
+    show_id bigint NOT NULL,
+    epoch bigint NOT NULL,
+    moves_until bigint DEFAULT 0 NOT NULL,
+    facts_until bigint DEFAULT 0 NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
 ALTER TABLE show ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME show_id_seq
     START WITH 1
@@ -4680,6 +5141,13 @@ CREATE VIEW show_organiser AS
     event.organiser_id
    FROM (show
      JOIN event ON ((event.id = show.event_id)));
+
+CREATE TABLE show_pod (
+    show_id bigint NOT NULL,
+    pod text NOT NULL,
+    epoch bigint DEFAULT 1 NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL
+);
 
 CREATE VIEW sign_in_service AS
  SELECT account_id,
@@ -4952,6 +5420,9 @@ ALTER TABLE ONLY consumer_group
 ALTER TABLE ONLY entry_policy
     ADD CONSTRAINT entry_policy_pkey PRIMARY KEY (show_id);
 
+ALTER TABLE ONLY erasure_due
+    ADD CONSTRAINT erasure_due_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY event
     ADD CONSTRAINT event_pkey PRIMARY KEY (id);
 
@@ -5120,6 +5591,18 @@ ALTER TABLE ONLY payment_difference
 ALTER TABLE ONLY payment
     ADD CONSTRAINT payment_pkey PRIMARY KEY (show_id, number, attempt);
 
+ALTER TABLE ONLY pod_identity
+    ADD CONSTRAINT pod_identity_pkey PRIMARY KEY (is_only);
+
+ALTER TABLE ONLY pod_mark
+    ADD CONSTRAINT pod_mark_pkey PRIMARY KEY (pod);
+
+ALTER TABLE ONLY pod
+    ADD CONSTRAINT pod_number_key UNIQUE (number);
+
+ALTER TABLE ONLY pod
+    ADD CONSTRAINT pod_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY poster_image
     ADD CONSTRAINT poster_image_pkey PRIMARY KEY (event_id, width);
 
@@ -5207,8 +5690,14 @@ ALTER TABLE ONLY session_guest
 ALTER TABLE ONLY session
     ADD CONSTRAINT session_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY show_copy
+    ADD CONSTRAINT show_copy_pkey PRIMARY KEY (show_id);
+
 ALTER TABLE ONLY show
     ADD CONSTRAINT show_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY show_pod
+    ADD CONSTRAINT show_pod_pkey PRIMARY KEY (show_id);
 
 ALTER TABLE ONLY show_terms
     ADD CONSTRAINT show_terms_pkey PRIMARY KEY (show_id, revision);
@@ -5473,6 +5962,8 @@ CREATE INDEX sessions_that_show_a_guest ON session_guest USING btree (account_id
 
 CREATE INDEX shows_by_time ON show USING btree (starts_at);
 
+CREATE INDEX shows_moved_lately ON show_pod USING btree (changed_at);
+
 CREATE INDEX shows_of_a_hall ON show USING btree (hall_id, starts_at);
 
 CREATE INDEX shows_of_a_pass ON gate_pass_show USING btree (pass_id);
@@ -5546,6 +6037,8 @@ CREATE TRIGGER publish_new_sale AFTER INSERT ON sale FOR EACH ROW EXECUTE FUNCTI
 CREATE TRIGGER publish_prices AFTER INSERT ON price_change REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION publish_prices();
 
 CREATE TRIGGER record_time_change AFTER UPDATE OF starts_at ON show FOR EACH ROW WHEN (((new.starts_at <> old.starts_at) AND (new.revision <> old.revision) AND (NOT new.cancelled))) EXECUTE FUNCTION record_time_change();
+
+CREATE TRIGGER refuse_filed_sale BEFORE UPDATE OF opens_at, closes_at ON sale FOR EACH ROW WHEN (((old.filed_at IS NOT NULL) AND ((new.closes_at <> old.closes_at) OR (new.opens_at <> old.opens_at)))) EXECUTE FUNCTION refuse_filed_sale();
 
 CREATE TRIGGER restore_archived_sale BEFORE UPDATE OF closes_at ON sale FOR EACH ROW WHEN (((old.archived_at IS NOT NULL) AND (new.closes_at <> old.closes_at))) EXECUTE FUNCTION restore_archived_sale();
 

@@ -19,6 +19,7 @@ import structlog
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.leases import LeasedBatch
 from holdfast.engines.metrics import metrics
+from holdfast.engines.tracing import resume, tracer
 from holdfast.errors import Busy
 from holdfast.notifications.message_data import Composer
 from holdfast.notifications.notice import LEASE_S, Channel, DueNotice, NoticeState
@@ -107,7 +108,8 @@ class SendWorker:
     ) -> None:
         """Ends the notice or puts it off. Raises Unreachable and ConnectionLost for `_send_batch`."""
         try:
-            state = await self._send_one(connection, batch, due)
+            with resume("send", due.channel, await self._load_traces(due), {"holdfast.kind": due.kind.value}):
+                state = await self._send_one(connection, batch, due)
         except EngineDown as down:  # the lease ends, and the notice is due again
             log.warning("notice not recorded; it will be retried", notice_id=due.id, engine=down.engine)
         except Rejected as no:
@@ -129,6 +131,11 @@ class SendWorker:
             if state is not None:
                 await self._end(due, state)
         batch.done(due)
+
+    async def _load_traces(self, due: DueNotice) -> list[str]:
+        """Of the fact that the notice is about, if it has one."""
+        trace = await self._notices.load_trace(due.id) if tracer.is_on else None
+        return [] if trace is None else [trace]
 
     async def _send_one(
         self, connection: SenderConnection, batch: LeasedBatch[DueNotice], due: DueNotice

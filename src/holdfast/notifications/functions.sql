@@ -1,14 +1,21 @@
 -- notifications/functions.sql: whom we write to, and what one person was sent.
 -- needs: accounts, house, payments
 
-DROP VIEW IF EXISTS notice_to_person CASCADE;
-
-CREATE VIEW notice_to_person AS
+CREATE OR REPLACE VIEW notice_to_person AS
 SELECT address, kind, channel, locale, show_id, number, state, written_at, ended_at FROM notice;
 
 -- What was sent to these addresses, with the stored messages.
 CREATE OR REPLACE FUNCTION erase_notices(p_addresses text[]) RETURNS void LANGUAGE sql AS $$
     DELETE FROM notice WHERE address = ANY (p_addresses);
+$$;
+
+-- The same some time later, when the addresses may be those of other accounts: what was written before then,
+-- or for one of the accounts that were erased.
+CREATE OR REPLACE FUNCTION erase_earlier_notices(
+    p_accounts bigint[], p_addresses text[], p_before timestamptz
+) RETURNS void LANGUAGE sql AS $$
+    DELETE FROM notice
+     WHERE address = ANY (p_addresses) AND (written_at <= p_before OR account_id = ANY (p_accounts));
 $$;
 
 -- The release before this one cannot read other kinds than these, and its workers do not look at rows that

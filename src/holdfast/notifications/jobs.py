@@ -6,9 +6,9 @@ may send: a worker leases a notice, and the notices of a dead worker become due 
 
 from msgspec.structs import replace
 
-from holdfast.engines.loop import Job
+from holdfast.engines.loop import Job, Pause, WhenDue
 from holdfast.engines.turns import Turns
-from holdfast.notifications.deliver import NoticeDelivery
+from holdfast.notifications.deliver import BATCH_MAX, NoticeDelivery
 from holdfast.notifications.notice import (
     CONSUMED_KINDS,
     SHOW_FACTS,
@@ -17,7 +17,7 @@ from holdfast.notifications.notice import (
     build_notice,
 )
 from holdfast.notifications.queue_notices import add_queue_notices
-from holdfast.notifications.store import NotificationStore
+from holdfast.notifications.store import NotificationStore, Q
 from holdfast.outbox import Consumer, Fact, Outbox, QueueCalled, QueueDrained, ShowChanged
 from holdfast.waitingroom import WaitingRooms
 
@@ -26,8 +26,8 @@ __all__ = ["GROUP", "NoticeDelivery", "begin_now", "consumer", "jobs"]
 GROUP = "notifications"
 CONCURRENT_MAX = 64  # written to the ledger in one batch
 SETTLE_MAX = 10_000
-# Of a channel's workers: under low load the first one does the work, and the others poll rarely.
-SEND_PAUSES_S = (0.25, 0.5, 1.0, 2.0)
+# Of a channel's workers: each helps when there is more than those before it take at once.
+SEND_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 ASIDE_PAUSE_S = 1.0
 WARN_PAUSE_S = 5.0
 COUNT_PAUSE_S = 10.0
@@ -73,13 +73,13 @@ async def begin_now(outbox: Outbox) -> None:
     await outbox.add_group(GROUP, from_oldest=False)
 
 
-def jobs(delivery: NoticeDelivery, turns: Turns) -> list[tuple[float, Job]]:
+def jobs(delivery: NoticeDelivery, turns: Turns) -> list[tuple[Pause, Job]]:
     return [
-        (ASIDE_PAUSE_S, delivery.set_aside),
+        (WhenDue(Q.count_due, ASIDE_PAUSE_S), delivery.set_aside),
         *(
-            (pause_s, worker.send)
+            (WhenDue(Q.count_due, pause_s, above=i * BATCH_MAX), worker.send)
             for workers in delivery.workers
-            for pause_s, worker in zip(SEND_PAUSES_S, workers, strict=True)
+            for i, (pause_s, worker) in enumerate(zip(SEND_PAUSES_S, workers, strict=True))
         ),
         (WARN_PAUSE_S, delivery.warn),
         turns.alone(COUNT_PAUSE_S, delivery.count),

@@ -77,7 +77,7 @@ SELECT ends_at FROM called_person WHERE show_id = $1 AND opening = $2 AND accoun
 -- after $4, because their owners reacted to the change that this notice is about.
   SELECT serial, number, owner_email,
          CASE WHEN owner_email IS NULL THEN coalesce(owner_id, booked_by) END AS account_id
-    FROM issued_ticket
+    FROM ticket_detail
    WHERE show_id = $1 AND serial > $2 AND (voided_at IS NULL OR voided_at >= $4)
 ORDER BY serial
    LIMIT $3;
@@ -110,6 +110,9 @@ SELECT id
           nullif(due_at, 'infinity') NULLS FIRST, id
  LIMIT $1
    FOR UPDATE SKIP LOCKED;
+
+-- name: trace
+SELECT trace_of_fact(fact_id) FROM notice WHERE id = $1;
 
 -- name: lease_result
 -- $2 the new state, $3 the reason of a failure.
@@ -200,3 +203,9 @@ SELECT CASE WHEN getter.is_verified THEN giver.name END AS giver, transfer.email
   LEFT JOIN account_profile AS giver ON giver.id = transfer.from_id
   LEFT JOIN account_profile AS getter ON getter.email = transfer.email
  WHERE transfer.show_id = $1 AND transfer.serial = $2 AND transfer.edition = $3;
+
+-- name: count_due
+-- Of all channels and kinds, up to the 16 that the workers of a channel take at once.
+SELECT count(*)
+  FROM ((SELECT FROM notice WHERE due_at <= now() ORDER BY due_at LIMIT 16) UNION ALL
+        (SELECT FROM notice WHERE due_at = 'infinity' LIMIT 16)) AS due;

@@ -145,6 +145,11 @@ class NotificationStore:
         rows = await self.leases.take(limit, LEASE_S, list(channels), list(NoticeKind))
         return sorted((parse_due(row) for row in rows), key=lambda due: due.id)
 
+    async def load_trace(self, notice_id: int) -> str | None:
+        """Of the request whose fact the notice is about."""
+        trace: str | None = await self._postgres.fetchval(Q.trace, notice_id)
+        return trace
+
     async def end(self, due: DueNotice, state: NoticeState, reason: str | None = None) -> bool:
         """False: the lease was lost to another worker."""
         return await self.leases.finish(due.lease, None, state, shorten(reason))

@@ -1,12 +1,10 @@
 -- organisations/functions.sql: what other folders read, and organisers that the release before makes.
 -- needs: accounts
 
-DROP VIEW IF EXISTS organisation_profile, organisation_member CASCADE;
-
-CREATE VIEW organisation_profile AS
+CREATE OR REPLACE VIEW organisation_profile AS
 SELECT id, name FROM organisation;
 
-CREATE VIEW organisation_member AS
+CREATE OR REPLACE VIEW organisation_member AS
 SELECT organisation_id, account_id, rights FROM membership;
 
 -- The account's own organisation, which has the account's id; nothing happens if there is one. An account

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.catalogue import City, Hall, NoSuchCity, NoSuchEvent, NoSuchHall, NoSuchVenue
-from holdfast.errors import WrongMediaType
+from holdfast.errors import Busy, WrongMediaType
 from holdfast.layouts import (
     BadLayout,
     Layout,
@@ -180,7 +180,7 @@ async def update_event(request: Request) -> Response:
     return _respond(request, event, 200)
 
 
-@events.delete("/{event:int}", answers={204: None}, refusals=(SomethingSold,))
+@events.delete("/{event:int}", answers={204: None}, refusals=(SomethingSold, Busy))
 async def delete_event(request: Request) -> Response:
     """Delete an event with its shows, while nothing is sold. An event that has sold can be unpublished."""
     await _remover(request).delete_event(request.path_params["event"])

@@ -25,3 +25,7 @@ SELECT was, released FROM release_block($1, $2, $3, $4);
    WHERE release_at <= now()
 ORDER BY release_at
    LIMIT $1;
+
+-- name: is_due
+SELECT count(*)
+  FROM (SELECT FROM seat_block_detail WHERE release_at <= now() ORDER BY release_at LIMIT 1) AS due;

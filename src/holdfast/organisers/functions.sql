@@ -1,19 +1,17 @@
 -- organisers/functions.sql: facts about changes in the catalogue, and history that never changes.
 -- needs: bookings, outbox
 
-DROP VIEW IF EXISTS event_summary, show_organiser, moved_show CASCADE;
-
 -- What other folders read of an event.
-CREATE VIEW event_summary AS
+CREATE OR REPLACE VIEW event_summary AS
 SELECT id AS event_id, organiser_id, kind, title FROM event;
 
 -- Whose show it is.
-CREATE VIEW show_organiser AS
+CREATE OR REPLACE VIEW show_organiser AS
 SELECT show.id AS show_id, show.event_id, event.organiser_id
   FROM show JOIN event ON event.id = show.event_id;
 
 -- Shows that were moved to another time, for the messages to ticket holders.
-CREATE VIEW moved_show AS
+CREATE OR REPLACE VIEW moved_show AS
 SELECT show_id, revision, starts_before, starts_at FROM show_time_change;
 
 -- Facts about events, venues and cities are added by triggers, so that no way of changing them can miss one:

@@ -5,20 +5,33 @@ import structlog
 from holdfast.catalogue import Catalogue
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Queries
+from holdfast.errors import Busy
+from holdfast.layouts import Layout
 from holdfast.organisers.blocks_store import BlockStore
+from holdfast.organisers.pod_seats import CountSeats, SeatsByCategory
 from holdfast.organisers.price_rules_store import list_due_shows, postpone_price_update, update_prices
 
 log = structlog.get_logger(__name__)
 
+PRICES_DUE = Queries("holdfast.organisers", "price_rules").is_due
+BLOCKS_DUE = Queries("holdfast.organisers", "blocks").is_due
 RETRY_AFTER_S = 60.0  # pause after an error
 
 
 class PriceJobs:
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, pause_s: float) -> None:
+    def __init__(
+        self,
+        postgres: Postgres,
+        catalogue: Catalogue,
+        pause_s: float,
+        count_seats: CountSeats | None = None,
+    ) -> None:
+        """`count_seats`: in a house with pods."""
         self._postgres = postgres
         self._catalogue = catalogue
         self._pause_s = pause_s
+        self._count_seats = count_seats
 
     async def step(self) -> int:
         """Update due prices; returns how many shows changed."""
@@ -26,7 +39,11 @@ class PriceJobs:
         for show_id, layout_hash in await list_due_shows(self._postgres):
             try:
                 layout = await self._catalogue.layout(layout_hash)
-                moved += await update_prices(self._postgres, show_id, layout, self._pause_s)
+                seats = await self._seats_elsewhere(show_id, layout)
+                moved += await update_prices(self._postgres, show_id, layout, self._pause_s, seats)
+            except PodAway as away:  # its shows wait, the others go on
+                log.warning("prices wait for a pod", show_id=show_id, error=repr(away.__cause__))
+                await postpone_price_update(self._postgres, show_id, self._pause_s)
             except EngineDown:
                 raise
             except Exception as error:  # a show with an error must not stop the others
@@ -35,6 +52,19 @@ class PriceJobs:
         if moved:
             metrics.add("price_steps_total", moved)
         return moved
+
+    async def _seats_elsewhere(self, show_id: int, layout: Layout) -> SeatsByCategory | None:
+        """None: they are counted where the catalogue is."""
+        if self._count_seats is None:
+            return None
+        try:
+            return await self._count_seats(show_id, layout)
+        except (EngineDown, Busy) as error:
+            raise PodAway from error
+
+
+class PodAway(Exception):
+    """What was sold of a show cannot be counted now."""
 
 
 BLOCKS_AT_ONCE_MAX = 50

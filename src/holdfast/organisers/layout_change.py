@@ -29,6 +29,7 @@ from holdfast.layouts import (
 from holdfast.organisers.errors import LayoutUnsafe, ShowCancelled
 from holdfast.organisers.show_forms import LayoutChange, LayoutDiffPage, SeatInUse, ShowChange, ShowRow
 from holdfast.organisers.shows_store import ShowEditor
+from holdfast.pods import require_show_here
 from holdfast.web.audit_log import AuditEntry, record
 
 Q = Queries("holdfast.organisers", "layout_change")
@@ -49,6 +50,7 @@ class LayoutChanger:
         found = await _diff(old, new, change)
         async with self._postgres.transaction() as tx:
             show = await self._lock_show(tx, show_id, old)
+            await require_show_here(tx, show_id)
             taken = await taken_seats(tx, show_id)
         return _page(show, (old, new), found, taken)
 
@@ -58,6 +60,7 @@ class LayoutChanger:
         found = await _diff(old, new, change)
         async with self._postgres.transaction() as tx:
             show = await self._lock_show(tx, show_id, old)
+            await require_show_here(tx, show_id)
             if show.cancelled:
                 raise ShowCancelled(show_id=show_id)
             await lock_sale(tx, show_id)

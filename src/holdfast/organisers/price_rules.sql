@@ -70,3 +70,6 @@ INSERT INTO price_change (show_id, revision, category, was_minor, price_minor, w
    WHERE show_id = $1
 ORDER BY revision DESC, category
    LIMIT $2;
+
+-- name: is_due
+SELECT count(*) FROM (SELECT FROM price_plan WHERE due_at <= now() ORDER BY due_at LIMIT 1) AS due;

@@ -19,6 +19,7 @@ from holdfast.engines.postgres import Postgres, Queries, Transaction
 from holdfast.errors import Busy
 from holdfast.layouts import Layout
 from holdfast.organisers.errors import ShowCancelled
+from holdfast.organisers.pod_seats import CountSeats, SeatsByCategory
 from holdfast.organisers.show_forms import PlannedPrice, PriceChange, PricePlan
 from holdfast.payments import refuse_prices_without_gateway
 from holdfast.pricing import (
@@ -47,8 +48,16 @@ class PriceRulesStore:
     """Price rules of the shows in the caller's scope."""
 
     def __init__(
-        self, postgres: Postgres, catalogue: Catalogue, scope: Scope, pause_s: float, gateway: str = ""
+        self,
+        postgres: Postgres,
+        catalogue: Catalogue,
+        scope: Scope,
+        pause_s: float,
+        gateway: str = "",
+        count_seats: CountSeats | None = None,
     ) -> None:
+        """`count_seats`: in a house with pods; None: seats are counted in the transaction."""
+        self._count_seats = count_seats
         self._postgres = postgres
         self._catalogue = catalogue
         self._scope = scope
@@ -58,20 +67,22 @@ class PriceRulesStore:
     async def preview(self, show_id: int, rules: PriceRules) -> RulesPreview:
         """What the rules would do, without storing them."""
         layout = await self._layout(show_id)
+        seats = await self._seats(show_id, layout)
         async with self._postgres.transaction() as tx:
             show = await self._show(tx, show_id, layout)
-            snapshot = await _load_snapshot(tx, show, layout)
+            snapshot = await _load_snapshot(tx, show, layout, seats)
         _refuse_bad(rules, show, snapshot)
         return preview_rules(rules, snapshot)
 
     async def put(self, show_id: int, rules: PriceRules) -> PricePlan:
         """Store the rules and apply them before returning."""
         layout = await self._layout(show_id)
+        seats = await self._seats(show_id, layout)
         async with self._postgres.transaction() as tx:
             show = await self._show(tx, show_id, layout)
             if show["cancelled"]:
                 raise ShowCancelled(show_id=show_id)
-            snapshot = await _load_snapshot(tx, show, layout)
+            snapshot = await _load_snapshot(tx, show, layout, seats)
             _refuse_bad(rules, show, snapshot)
             refuse_prices_without_gateway(self._gateway, (rule.ceiling_minor for rule in rules.rules))
             text = msgspec.json.encode(rules).decode()
@@ -89,12 +100,13 @@ class PriceRulesStore:
     async def remove(self, show_id: int) -> PricePlan:
         """Remove the rules: every category returns to its base price."""
         layout = await self._layout(show_id)
+        seats = await self._seats(show_id, layout)
         async with self._postgres.transaction() as tx:
             show = await self._show(tx, show_id, layout)
             if (before := await load_price_rules(tx, show_id)) is not None:
                 await tx.execute(Q.drop_plan, show_id)
                 await tx.execute(Q.record_rules, show_id, None, self._scope.account_id)
-                snapshot = await _load_snapshot(tx, show, layout)
+                snapshot = await _load_snapshot(tx, show, layout, seats)
                 base_prices = _base_prices_of_removed(before, None)
                 await _apply_rules(
                     tx, show, snapshot, None, base_prices=base_prices, actor_id=self._scope.account_id
@@ -138,6 +150,10 @@ class PriceRulesStore:
         """Called before the transaction: loading a layout may need a second connection."""
         return (await self._catalogue.organiser_show(show_id, self._scope.organiser_id)).layout
 
+    async def _seats(self, show_id: int, layout: Layout) -> SeatsByCategory | None:
+        """Before the transaction: no lock of the show waits for another database."""
+        return await self._count_seats(show_id, layout) if self._count_seats is not None else None
+
     async def _show(self, tx: Transaction, show_id: int, layout: Layout) -> Any:
         show = await tx.fetchrow(Q.show, show_id, self._scope.organiser_id)
         if show is None:
@@ -153,8 +169,14 @@ async def list_due_shows(postgres: Postgres) -> list[tuple[int, str]]:
     return [(row["show_id"], row["layout_hash"]) for row in await postgres.fetch(Q.due, SHOWS_MAX)]
 
 
-async def update_prices(postgres: Postgres, show_id: int, layout: Layout, pause_s: float) -> bool:
-    """Apply the show's rules; True if a price changed."""
+async def update_prices(
+    postgres: Postgres,
+    show_id: int,
+    layout: Layout,
+    pause_s: float,
+    seats: SeatsByCategory | None = None,
+) -> bool:
+    """Apply the show's rules; True if a price changed. `seats`: None: they are counted here."""
     async with postgres.transaction() as tx:
         show = await tx.fetchrow(Q.show_if_free, show_id)
         if show is None or show["layout_hash"] != layout.hash:
@@ -162,7 +184,7 @@ async def update_prices(postgres: Postgres, show_id: int, layout: Layout, pause_
         plan = await tx.fetchrow(Q.plan, show_id)
         if plan is None or not plan["is_due"]:
             return False  # another worker was faster
-        rules, snapshot = _rules(plan), await _load_snapshot(tx, show, layout)
+        rules, snapshot = _rules(plan), await _load_snapshot(tx, show, layout, seats)
         moved = not _is_over(show) and await _apply_rules(tx, show, snapshot, rules)
         await _schedule_next_update(tx, show, snapshot, rules, pause_s)
     return moved
@@ -204,9 +226,11 @@ def _refuse_bad(rules: PriceRules, show: Any, snapshot: PricingSnapshot) -> None
     snapshot.terms.check(list_floors(rules))
 
 
-async def _load_snapshot(tx: Transaction, show: Any, layout: Layout) -> PricingSnapshot:
+async def _load_snapshot(
+    tx: Transaction, show: Any, layout: Layout, seats: SeatsByCategory | None
+) -> PricingSnapshot:
     terms = parse_terms(await tx.fetchrow(SHOWS.terms, show["id"], show["revision"]))
-    by_letter = await seats_by_category(tx, show["id"], layout.category_of)
+    by_letter = await seats_by_category(tx, show["id"], layout.category_of) if seats is None else seats
     names = [category.name for category in layout.categories]
     return PricingSnapshot(
         show_id=show["id"],

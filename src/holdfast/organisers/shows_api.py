@@ -23,6 +23,7 @@ from holdfast.organisers.show_forms import (
 )
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.payments import GatewayMissing
+from holdfast.pods import ShowElsewhere
 from holdfast.pricing import (
     BadPriceRules,
     FeeTooHigh,
@@ -61,7 +62,7 @@ BAD_RULES = (BadPriceRules, UnknownCategory, FeeTooHigh)
 price_rules = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.PRICES)
 
 LAYOUT_PATH = "/admin/shows/{show:int}/layout"
-LAYOUT_REFUSALS = (NoSuchShow, NoSuchLayout, UnknownSeat, Busy)
+LAYOUT_REFUSALS = (NoSuchShow, NoSuchLayout, UnknownSeat, Busy, ShowElsewhere)
 layouts = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.CATALOGUE)
 
 
@@ -98,7 +99,7 @@ async def update_show(request: Request) -> Response:
     return answer(200, show)
 
 
-@routes.delete("/{show:int}", answers={204: None}, refusals=(SomethingSold,))
+@routes.delete("/{show:int}", answers={204: None}, refusals=(SomethingSold, Busy))
 async def delete_show(request: Request) -> Response:
     """Delete a show, while nothing is sold, held or being paid for.
 

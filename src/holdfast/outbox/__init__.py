@@ -33,7 +33,7 @@ from holdfast.outbox.fact import (
     VenueChanged,
 )
 from holdfast.outbox.fact_queue import QueueCalled, QueueClosed, QueueDrained, QueueDrawn, QueueOpened
-from holdfast.outbox.store import Outbox, add_fact, consume_many, consume_once
+from holdfast.outbox.store import Outbox, add_fact, consume_many, consume_once, hold_facts
 from holdfast.outbox.waitlist_facts import WaitlistEnded, WaitlistJoined, WaitlistOffered
 from holdfast.outbox.wire import from_json, to_json
 
@@ -78,5 +78,6 @@ __all__ = [
     "consume_many",
     "consume_once",
     "from_json",
+    "hold_facts",
     "to_json",
 ]

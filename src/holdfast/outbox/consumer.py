@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.outbox.fact import KINDS, Fact
+from holdfast.outbox.parts import Part
 
 FIRST_PAUSE_S = 0.5
 PAUSE_MAX_S = 60.0
@@ -74,14 +75,18 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class ReaderTurn:
-    """One process reads for a group at a time; this one does, from the checkpoint on."""
+    """One process reads a part of a group at a time; this one does, from the checkpoint on."""
 
-    group: str
+    part: Part
     reader: str
     checkpoint: int
     settled: int
     last: int  # the last fact of all, settled or not
-    has_parked: bool  # facts that wait
+    has_parked: bool  # facts of the group that wait
+
+    @property
+    def group(self) -> str:
+        return self.part.group
 
 
 def pause_s(tries: int) -> float:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.bookings import public_id
 from holdfast.outbox.body import Body, UnknownBody
@@ -344,6 +344,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     show_id: int
     number: int | None = None  # of the booking it is about
     booking_id: str | None = None  # the same, as the API calls it
+    trace: str | UnsetType = UNSET  # traceparent of the request that wrote it, if that was sampled
     body: Body
 
     @property
@@ -365,6 +366,7 @@ def build_fact(row: "Row") -> Fact:
         show_id=row["show_id"],
         number=number,
         booking_id=None if number is None else public_id(row["show_id"], number),
+        trace=row["trace"] or UNSET,
         body=body,
     )
 

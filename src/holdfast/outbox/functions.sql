@@ -33,6 +33,11 @@ CREATE OR REPLACE FUNCTION has_facts(p_show bigint, p_number bigint) RETURNS boo
     SELECT EXISTS (SELECT FROM outbox WHERE show_id = p_show AND number = p_number);
 $$;
 
+-- The trace of the request that wrote a fact; NULL: it was not sampled, or the fact is purged.
+CREATE OR REPLACE FUNCTION trace_of_fact(p_fact bigint) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT trace FROM outbox WHERE id = p_fact;
+$$;
+
 -- After a restore: what the bus received after the backup did not happen, so facts continue in a new log.
 CREATE OR REPLACE FUNCTION rename_fact_log() RETURNS void LANGUAGE sql AS $$
     UPDATE fact_log SET name = 'facts-' || left(replace(gen_random_uuid()::text, '-', ''), 12);

@@ -1,6 +1,10 @@
 -- name: add_fact
 INSERT INTO outbox (show_id, number, kind, body) VALUES ($1, $2, $3, $4::text::jsonb);
 
+-- name: hold_facts
+-- No transaction commits a fact until this one ends.
+LOCK TABLE outbox IN SHARE MODE;
+
 -- name: log
 SELECT name, settled_id FROM fact_log;
 
@@ -26,7 +30,7 @@ UPDATE fact_log SET settled_id = $1 WHERE settled_id < $1;
 -- With what never changes of their bookings, which the outbox does not repeat. Beyond what is settled
 -- something may still appear in between: it is left for later. OFFSET 0: a booking is looked up for each fact
 -- of the few, whatever the statistics say; a join that they know nothing of reads all bookings there are.
-  SELECT facts.id, facts.show_id, facts.number, facts.kind, facts.body, facts.at,
+  SELECT facts.id, facts.show_id, facts.number, facts.kind, facts.body, facts.at, facts.trace,
          coalesce(facts.ends_at, booking.expires_at) AS ends_at,
          booking.owner_id, booking.seats, booking.prices_minor, booking.amount_minor, booking.currency,
          booking.note, booking.is_block
@@ -40,17 +44,37 @@ UPDATE fact_log SET settled_id = $1 WHERE settled_id < $1;
          OFFSET 0) AS booking ON true
 ORDER BY facts.id;
 
+-- name: is_due
+-- Whether there are facts for the relay to settle.
+SELECT coalesce((SELECT max(id) FROM outbox), 0) > settled_id FROM fact_log;
+
 -- name: add_group
 -- One that exists stays where it is.
 INSERT INTO consumer_group (name, checkpoint)
 SELECT $1, CASE WHEN $2 THEN 0 ELSE settled_id END FROM fact_log
     ON CONFLICT (name) DO NOTHING;
 
+-- name: lock_group
+-- The rows of a group: the first has its name, those of further parts begin with it.
+SELECT name, checkpoint FROM consumer_group WHERE split_part(name, ':', 1) = $1 ORDER BY name FOR UPDATE;
+
+-- name: drop_parts
+-- Facts that wait belong to the group, so its first row stays.
+DELETE FROM consumer_group WHERE split_part(name, ':', 1) = $1 AND name <> $1;
+
+-- name: add_parts
+-- The first row is there. A process that had a turn has lost it: what it consumed since is delivered again.
+INSERT INTO consumer_group (name, checkpoint)
+SELECT name, $2 FROM unnest($1::text[]) AS name
+    ON CONFLICT (name) DO UPDATE
+   SET checkpoint = excluded.checkpoint, reader = '', lease_until = '-infinity', moved_at = now();
+
 -- name: look
 -- Whose turn it is; free when its time has passed. No row: there is no such group. The last fact there is
 -- comes from the end of an index, whatever the statistics say.
 SELECT checkpoint, settled_id, coalesce((SELECT max(id) FROM outbox), 0) AS last_id,
-       EXISTS (SELECT FROM parked_fact WHERE group_name = $1 AND dead_at IS NULL) AS has_parked,
+       (SELECT count(*) FROM consumer_group AS part WHERE split_part(part.name, ':', 1) = $4) AS parts,
+       EXISTS (SELECT FROM parked_fact WHERE group_name = $4 AND dead_at IS NULL) AS has_parked,
        reader = $2 AND lease_until > now() + $3 * interval '1 s' AS is_mine,
        reader = $2 OR lease_until < now() AS is_free
   FROM consumer_group, fact_log
@@ -62,6 +86,10 @@ SELECT checkpoint, settled_id, coalesce((SELECT max(id) FROM outbox), 0) AS last
       SET reader = $2, lease_until = now() + $3 * interval '1 s'
     WHERE name = $1 AND (reader = $2 OR lease_until < now())
 RETURNING checkpoint;
+
+-- name: give_turn_back
+-- Another process has it by now: nothing changes.
+UPDATE consumer_group SET reader = '', lease_until = '-infinity' WHERE name = $1 AND reader = $2;
 
 -- name: move_checkpoint
 -- The turn was lost, or an operator started a replay: no row, and the batch is consumed again.
@@ -139,7 +167,8 @@ DELETE FROM outbox USING gone WHERE outbox.id = gone.id AND outbox.show_id = gon
 DELETE FROM consumed_fact
  WHERE (group_name, fact_id) IN (
        SELECT g.name, old.fact_id
-         FROM consumer_group AS g,
+         FROM (SELECT split_part(name, ':', 1) AS name, min(checkpoint) AS checkpoint
+                 FROM consumer_group GROUP BY 1) AS g,
               LATERAL (SELECT fact_id, at FROM consumed_fact
                         WHERE group_name = g.name AND fact_id <= g.checkpoint
                      ORDER BY fact_id LIMIT $2) AS old
@@ -148,13 +177,17 @@ DELETE FROM consumed_fact
                            WHERE group_name = g.name AND parked_fact.fact_id = old.fact_id));
 
 -- name: groups
-SELECT name, checkpoint, reader, lease_until > now() AS is_read,
+-- A group is as far as the last of its parts.
+SELECT name, checkpoint, parts, reader, is_read,
        (SELECT count(*) FROM (SELECT FROM outbox WHERE id > checkpoint LIMIT 100000) AS few) AS behind,
        coalesce(extract(epoch FROM now() - (SELECT at FROM outbox WHERE id > checkpoint
                                          ORDER BY id LIMIT 1)), 0)::float8 AS lag_s,
        (SELECT count(*) FROM parked_fact WHERE group_name = name AND dead_at IS NULL) AS parked,
        (SELECT count(*) FROM parked_fact WHERE group_name = name AND dead_at IS NOT NULL) AS dead
-  FROM consumer_group
+  FROM (SELECT split_part(name, ':', 1) AS name, min(checkpoint) AS checkpoint, count(*) AS parts,
+               string_agg(DISTINCT reader, ' ') AS reader, bool_and(lease_until > now()) AS is_read
+          FROM consumer_group
+         GROUP BY 1) AS all_groups
  ORDER BY name;
 
 -- name: dead
@@ -180,7 +213,7 @@ SELECT min(id) FROM outbox;
 -- Only backwards. Afterwards any process may take the turn.
    UPDATE consumer_group
       SET checkpoint = $2, reader = '', lease_until = '-infinity', moved_at = now()
-    WHERE name = $1 AND checkpoint >= $2
+    WHERE split_part(name, ':', 1) = $1 AND checkpoint >= $2
 RETURNING (SELECT count(*) FROM outbox WHERE id > $2) AS facts;
 
 -- name: forget_consumed_after
@@ -190,4 +223,15 @@ DELETE FROM consumed_fact WHERE group_name = $1 AND fact_id > $2;
 DELETE FROM parked_fact WHERE group_name = $1 AND fact_id > $2;
 
 -- name: forget_group
-DELETE FROM consumer_group WHERE name = $1;
+DELETE FROM consumer_group WHERE split_part(name, ':', 1) = $1;
+
+-- name: last_of_show
+SELECT coalesce(max(id), 0) FROM outbox WHERE show_id = $1;
+
+-- name: unread_of_show
+-- Groups that have facts of this show still to process.
+SELECT name
+  FROM consumer_group AS g
+ WHERE checkpoint < (SELECT max(id) FROM outbox WHERE show_id = $1)
+    OR EXISTS (SELECT FROM parked_fact AS p
+                WHERE p.group_name = g.name AND p.key LIKE $1::text || ':%' AND p.dead_at IS NULL);

@@ -1,8 +1,8 @@
 """Publishing facts: from the outbox to the bus, and from the bus to the consumers (R28).
 
-Any number of workers may run these jobs. For each group one of them has the turn; the others look whether
-its time has passed, and take over. Two at once, as after a pause, publish a fact twice: the bus refuses
-a message that does not follow its last one, and consumers act once (consume_once).
+Any number of workers may run these jobs. For each part of a group (parts.py) one of them has the turn; the
+others look whether its time has passed, and take over. Two at once, as after a pause, publish a fact twice:
+the bus refuses a message that does not follow its last one, and consumers act once (consume_once).
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from functools import lru_cache
 
 import msgspec
@@ -20,25 +20,33 @@ import structlog
 from holdfast.config import Config
 from holdfast.engines.bus import Bus, Message, OutOfStep, Reader, in_step
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.loop import Job
+from holdfast.engines.loop import Job, Pause, WhenDue
 from holdfast.engines.metrics import metrics
+from holdfast.engines.tracing import NOTHING, Span, Value, resume
 from holdfast.engines.turns import Turns
 from holdfast.outbox.consumer import Consumer, Parked, ReaderTurn, describe_error
 from holdfast.outbox.fact import Fact
-from holdfast.outbox.store import RELAY, RENEW_S, Outbox
+from holdfast.outbox.parts import Part, Share, parts_of
+from holdfast.outbox.store import RELAY, RENEW_S, Outbox, Q
 from holdfast.outbox.wire import from_json, to_json
 
 log = structlog.get_logger(__name__)
 
 PURGE_MAX = 5000
-BUS_WAIT_S = 0.5  # how long a consumer waits for the bus before it reads the outbox itself
+BUS_WAIT_S = 0.9  # how long a consumer waits for the bus before it reads the outbox itself
+# An idle consumer waits for the bus several times before it looks at its turn again: with the last wait less
+# than RENEW_S. Facts become known by the relay alone, and it checks each second that the bus has them.
+KEEP_TURN_S = 2.0
 AWAY_S = 1.0  # a bus that could not be reached is left alone for this long
 LOOK_S = 1.0  # pause between two checks that an idle bus still has its last message
+BUSY_S = 10.0  # after facts the relay polls by itself; then it waits for a look that finds some
 READ_ONCE_MAX = 4096  # decoded facts cached per process: its groups read the same bytes
 
 ConsumeResult = tuple[
     list[Parked], Fact | None, EngineDown | None
 ]  # facts to park, the first one not tried, and why
+
+LOG = Part(RELAY)  # the relay publishes all facts in one order
 
 decode_cached = lru_cache(READ_ONCE_MAX)(from_json)
 
@@ -56,6 +64,10 @@ class Relay:
         self._away_until = 0.0
         self._looked_at = 0.0
         self._begins_at = 0  # the checkpoint from which an empty log is to be filled
+        self._busy_until = 0.0
+
+    def rest_s(self) -> float:
+        return 0.0 if time.monotonic() < self._busy_until else LOOK_S
 
     async def relay(self) -> int:
         """Publish settled facts in order. Without a bus they wait in the outbox."""
@@ -68,6 +80,8 @@ class Relay:
         if time.monotonic() < self._away_until:
             return 0
         is_behind = settled > turn.checkpoint
+        if is_behind:
+            self._busy_until = time.monotonic() + BUSY_S
         facts = await self._outbox.facts_after(turn.checkpoint, limit) if is_behind else []
         try:
             return await self._publish(turn, facts)
@@ -94,10 +108,10 @@ class Relay:
 
     async def _turn(self) -> ReaderTurn | None:
         try:
-            return await self._outbox.turn(RELAY, self._reader)
+            return await self._outbox.turn(LOG, self._reader)
         except LookupError:
             await self._outbox.add_group(RELAY, from_oldest=True)
-            return await self._outbox.turn(RELAY, self._reader)
+            return await self._outbox.turn(LOG, self._reader)
 
     async def _publish(self, turn: ReaderTurn, facts: Sequence[Fact]) -> int:
         bus = await self._outbox.bus()
@@ -121,7 +135,7 @@ class Relay:
 
     async def _resume_from(self, turn: ReaderTurn, bus: Bus, last: int) -> None:
         """Continue from where the log really ends. Facts that it lost are published again."""
-        again = await self._outbox.turn(RELAY, self._reader)
+        again = await self._outbox.turn(LOG, self._reader)
         if again is None or again.checkpoint != turn.checkpoint:
             return  # another relay has the turn
         target = last
@@ -144,27 +158,41 @@ def _messages(after: int, facts: Sequence[Fact]) -> list[Message]:
 
 
 class ConsumerWorker:
-    """One consumer, in one process."""
+    """One part of a consumer's facts, in one process. Without `part` and `share`: all of them."""
 
     def __init__(
-        self, outbox: Outbox, consumer: Consumer, config: Config, wait_s: float = BUS_WAIT_S
+        self,
+        outbox: Outbox,
+        consumer: Consumer,
+        config: Config,
+        *,
+        wait_s: float = BUS_WAIT_S,
+        part: Part | None = None,
+        share: Share | None = None,
     ) -> None:
         self._outbox = outbox
         self._consumer = consumer
+        self._part = part or Part(consumer.group)
+        self._share = share or Share(time.monotonic)
         self._limit = config.relay_max
         self._wait_s = wait_s
+        self.keep_turn_s = 0.0  # a turn without facts is not looked at again for so long
+        self._idle_turn: ReaderTurn | None = None
+        self._keep_until = 0.0
         self._reader = new_reader_id()
         self._bus_reader: Reader | None = None
         self._is_behind = False
 
     async def consume(self) -> int:
         """Consume the next facts, then move the checkpoint. A crash before that repeats them."""
-        turn = await self._turn()
+        turn, self._idle_turn = self._idle_turn or await self._turn(), None
         if turn is None:
             return 0
         again = await self._retry() if turn.has_parked else 0
         facts = await self._next(turn)
         if not facts:
+            is_idle = turn.settled == turn.checkpoint and not turn.has_parked
+            self._idle_turn = turn if is_idle and time.monotonic() < self._keep_until else None
             return again
         async with self._renewed_turn():
             parked, undone, down = await self._consume(facts, has_parked=turn.has_parked)
@@ -175,18 +203,26 @@ class ConsumerWorker:
             turn, done[-1].id, [one for one in parked if one.fact.id <= done[-1].id]
         ):
             log.warning("turn lost to another process", group=turn.group)
-        metrics.add("facts_processed_total", len(done), group=turn.group)
+        own = sum(self._part.has(fact.show_id) for fact in done)
+        metrics.add("facts_processed_total", own, group=turn.group)
         if down is not None:
             raise down
         return again + len(done)
 
     async def _turn(self) -> ReaderTurn | None:
-        name = self._consumer.group
+        self._keep_until = time.monotonic() + self.keep_turn_s
         try:
-            return await self._outbox.turn(name, self._reader)
+            turn = await self._outbox.turn(self._part, self._reader, self._share.may_take)
         except LookupError:
-            await self._outbox.add_group(name, from_oldest=self._consumer.from_oldest)
-            return await self._outbox.turn(name, self._reader)
+            await self._outbox.add_group(
+                self._part.group, from_oldest=self._consumer.from_oldest, parts=self._part.of
+            )
+            turn = await self._outbox.turn(self._part, self._reader, self._share.may_take)
+        self._share.note(self._part, is_held=turn is not None)
+        if turn is not None and self._share.should_offer(self._part):
+            await self._outbox.give_turn_back(turn)
+            return None
+        return turn
 
     @asynccontextmanager
     async def _renewed_turn(self) -> AsyncIterator[None]:
@@ -196,7 +232,7 @@ class ConsumerWorker:
             while True:
                 await asyncio.sleep(RENEW_S / 2)
                 try:
-                    await self._outbox.turn(self._consumer.group, self._reader)
+                    await self._outbox.turn(self._part, self._reader)
                 except EngineDown as down:  # the ledger is away, so no other process can take the turn either
                     log.info("turn not renewed", group=self._consumer.group, error=repr(down))
 
@@ -225,12 +261,13 @@ class ConsumerWorker:
         except EngineDown as down:
             if down.engine != "bus":
                 raise
+            self._keep_until = 0.0  # the outbox is all there is: look at it often
         except msgspec.DecodeError as error:
             log.error("cannot decode message from the bus", error=repr(error))
         return []
 
     async def _consume(self, facts: Sequence[Fact], *, has_parked: bool) -> ConsumeResult:
-        wanted = [fact for fact in facts if self._consumer.wants(fact)]
+        wanted = [fact for fact in facts if self._part.has(fact.show_id) and self._consumer.wants(fact)]
         if not wanted:
             return [], None, None
         waiting: set[str] = set()
@@ -243,7 +280,8 @@ class ConsumerWorker:
         ready = [fact for fact in wanted if fact.key not in waiting] if behind else wanted
         try:
             if ready:
-                await self._consumer.call_many(ready)
+                with self._span(ready):
+                    await self._consumer.call_many(ready)
             return behind, None, None
         except EngineDown as down:
             return behind, ready[0], down
@@ -271,7 +309,8 @@ class ConsumerWorker:
                     continue
                 try:
                     async with places:
-                        await self._consumer.handle(fact)
+                        with self._span([fact]):
+                            await self._consumer.handle(fact)
                 except EngineDown as down:
                     downs.append(down)
                     undone.extend(own[i:])
@@ -289,12 +328,26 @@ class ConsumerWorker:
         first = min(undone, key=lambda fact: fact.id, default=None)
         return parked, first, downs[0] if downs else None
 
+    def _span(self, facts: Sequence[Fact]) -> AbstractContextManager[Span | None]:
+        """Continues the traces of the facts that have one; nothing if none has."""
+        traces = [fact.trace for fact in facts if isinstance(fact.trace, str)]
+        if not traces:
+            return NOTHING
+        group = self._consumer.group
+        about: dict[str, Value] = {"holdfast.group": group, "holdfast.facts": len(facts)}
+        if len(facts) == 1:
+            about |= {"holdfast.kind": facts[0].kind, "holdfast.fact_id": facts[0].id}
+            about |= {"holdfast.booking_id": facts[0].booking_id} if facts[0].booking_id else {}
+        return resume("consume", group, traces, about)
+
     async def _retry(self) -> int:
         """Parked facts that are due, the first one of each booking."""
-        due = await self._outbox.parked_due(self._consumer.group, self._limit)
+        parked = await self._outbox.parked_due(self._consumer.group, self._limit)
+        due = [one for one in parked if self._part.has(one.fact.show_id)]
         for one in due:
             try:
-                await self._consumer.handle(one.fact)
+                with self._span([one.fact]):
+                    await self._consumer.handle(one.fact)
             except EngineDown:
                 raise
             except Exception as error:
@@ -320,15 +373,26 @@ def only_when_full(job: Job, batch_size: int) -> Job:
     return run
 
 
+def workers_for(outbox: Outbox, consumer: Consumer, config: Config) -> list[ConsumerWorker]:
+    """One for each part. Of all processes that run these, each gets some parts."""
+    share = Share(time.monotonic)
+    parts = parts_of(consumer.group, config.consumer_parts)
+    workers = [ConsumerWorker(outbox, consumer, config, part=part, share=share) for part in parts]
+    for worker in workers:
+        worker.keep_turn_s = KEEP_TURN_S
+    return workers
+
+
 def jobs(
     outbox: Outbox, consumers: Sequence[Consumer], config: Config, turns: Turns
-) -> list[tuple[float, Job]]:
+) -> list[tuple[Pause, Job]]:
     """The jobs of a worker process: publish, consume, measure, purge."""
     relay = Relay(outbox, config)
-    workers = [ConsumerWorker(outbox, consumer, config).consume for consumer in consumers]
+    workers = [one.consume for consumer in consumers for one in workers_for(outbox, consumer, config)]
     pause_s = config.relay_pause_ms / 1000
     return [
-        *((pause_s, only_when_full(one, config.relay_max)) for one in (relay.relay, *workers)),
+        (WhenDue(Q.is_due, pause_s, rest_s=relay.rest_s), only_when_full(relay.relay, config.relay_max)),
+        *((pause_s, only_when_full(one, config.relay_max)) for one in workers),
         turns.alone(5.0, relay.measure),
         (60.0, relay.purge),
     ]

@@ -6,7 +6,7 @@ outbox ──settle──► relay ──► bus ──► consumer ──► ch
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,17 +16,18 @@ from holdfast.config import Config
 from holdfast.engines.bus import Bus, BusPlace
 from holdfast.engines.buses import open_bus
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
+from holdfast.engines.postgres import Postgres, Queries, Queryable, Transaction, require_row
 from holdfast.outbox.body import Body
 from holdfast.outbox.consumer import Consumer, Parked, ReaderTurn, last_settled_id, pause_s
 from holdfast.outbox.fact import Fact, build_fact
+from holdfast.outbox.parts import Part, parts_of
 from holdfast.outbox.wire import from_json, to_json
 
 Q = Queries("holdfast.outbox")
 
 RELAY = "relay"  # the group that publishes facts to the bus
 TURN_S = 5.0  # a dead process keeps its turn this long
-RENEW_S = 2.0  # a turn with less left is renewed
+RENEW_S = 3.0  # a turn with less left is renewed
 SETTLE_WITHIN_S = 1.0  # for a transaction that has an id in hand; then we look again at the next run
 SETTLE_MORE_S = 0.05  # the same, if facts are ready to publish meanwhile
 SETTLE_LOOK_S = 0.005
@@ -35,6 +36,11 @@ SETTLE_LOOK_S = 0.005
 async def add_fact(tx: Transaction, show_id: int, body: Body, number: int | None = None) -> None:
     """Part of the transaction that makes the fact true."""
     await tx.execute(Q.add_fact, show_id, number, body.KIND, msgspec.json.encode(body).decode())
+
+
+async def hold_facts(tx: Queryable) -> None:
+    """Until the transaction ends, no other one commits a fact of this database."""
+    await tx.execute(Q.hold_facts)
 
 
 async def consume_once(tx: Transaction, group: str, fact_id: int) -> bool:
@@ -63,6 +69,7 @@ class Outbox:
                     name=row["name"],
                     messages_max=config.bus_messages_max,
                     timeout_s=config.redis_timeout_ms / 1000,
+                    replicas=config.bus_replicas,
                 )
             )
         return self._bus
@@ -115,25 +122,42 @@ class Outbox:
 
     # ── turns and checkpoints ──────────────────────────────────────────────────
 
-    async def add_group(self, name: str, *, from_oldest: bool) -> None:
-        await self._postgres.execute(Q.add_group, name, from_oldest)
+    async def add_group(self, name: str, *, from_oldest: bool, parts: int = 1) -> None:
+        """The rows of a group that is new or was divided otherwise: every part goes on from the last fact
+        that all of the old ones had passed. What some of them had done beyond that is delivered again."""
+        rows = [part.row for part in parts_of(name, parts)]
+        async with self._postgres.transaction() as tx:
+            await tx.execute(Q.add_group, name, from_oldest)
+            # Twice: the first waits for a process that divides the group now, the second sees what it wrote.
+            await tx.fetch(Q.lock_group, name)
+            old = await tx.fetch(Q.lock_group, name)
+            if {row["name"] for row in old} == set(rows):
+                return
+            await tx.execute(Q.drop_parts, name)
+            await tx.execute(Q.add_parts, rows, min(row["checkpoint"] for row in old))
 
-    async def turn(self, group: str, reader: str) -> ReaderTurn | None:
-        """Ours for some seconds; None: another process reads for this group."""
-        row = await self._postgres.fetchrow(Q.look, group, reader, RENEW_S)
-        if row is None:
-            raise LookupError(f"no such group: {group}")
+    async def turn(
+        self, part: Part, reader: str, may_take: Callable[[Part], bool] = lambda _part: True
+    ) -> ReaderTurn | None:
+        """Ours for some seconds; None: another process reads this part, or shall. LookupError: it has no row,
+        or the group is divided into another number of parts."""
+        row = await self._postgres.fetchrow(Q.look, part.row, reader, RENEW_S, part.group)
+        if row is None or row["parts"] != part.of:
+            raise LookupError(f"no such part: {part}")
         if not row["is_mine"]:
-            if not row["is_free"]:
+            if not row["is_free"] or not may_take(part):
                 return None
-            checkpoint = await self._postgres.fetchval(Q.take_turn, group, reader, TURN_S)
+            checkpoint = await self._postgres.fetchval(Q.take_turn, part.row, reader, TURN_S)
             if checkpoint is None:
                 return None
         else:
             checkpoint = row["checkpoint"]
         return ReaderTurn(
-            group, reader, checkpoint, row["settled_id"], row["last_id"], has_parked=row["has_parked"]
+            part, reader, checkpoint, row["settled_id"], row["last_id"], has_parked=row["has_parked"]
         )
+
+    async def give_turn_back(self, turn: ReaderTurn) -> None:
+        await self._postgres.execute(Q.give_turn_back, turn.part.row, turn.reader)
 
     async def move(self, turn: ReaderTurn, checkpoint: int, parked: Sequence[Parked] = ()) -> bool:
         """Everything up to there is done or parked. False: the turn was lost, and nothing is written.
@@ -141,7 +165,7 @@ class Outbox:
         The update names the old checkpoint, so of two processes that both believe to have the turn only
         one moves it. Parked facts are written in the same transaction: a crash in between would skip them.
         """
-        step = (Q.move_checkpoint, turn.group, turn.reader, turn.checkpoint, checkpoint)
+        step = (Q.move_checkpoint, turn.part.row, turn.reader, turn.checkpoint, checkpoint)
         if not parked:  # as nearly always: one statement
             return await self._postgres.fetchval(*step) is not None
         async with self._postgres.transaction() as tx:
@@ -158,6 +182,15 @@ class Outbox:
                     [pause_s(one.tries) for one in parked],
                 )
         return moved is not None
+
+    async def groups_behind(self, show_id: int) -> list[str]:
+        """The groups that have facts of this show still to process."""
+        return [row["name"] for row in await self._postgres.fetch(Q.unread_of_show, show_id)]
+
+    async def last_of_show(self, show_id: int) -> int:
+        """The number of the show's latest fact; 0: there is none."""
+        number: int = await self._postgres.fetchval(Q.last_of_show, show_id)
+        return number
 
     async def oldest_checkpoint(self) -> int | None:
         return await self._postgres.fetchval(Q.oldest_checkpoint, RELAY)  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.outbox.body import Body, UnknownBody
 from holdfast.outbox.fact import KINDS, Fact
@@ -21,6 +21,7 @@ class _FactJson(Struct):
     show_id: int
     number: int | None = None
     booking_id: str | None = None
+    trace: str | UnsetType = UNSET
     body: msgspec.Raw = msgspec.Raw(b"{}")
 
 
@@ -32,7 +33,7 @@ _read_body = {kind: msgspec.json.Decoder(body).decode for kind, body in KINDS.it
 def to_json(fact: Fact) -> bytes:
     if not isinstance(fact.body, UnknownBody):
         return msgspec.json.encode(fact)
-    envelope = {name: getattr(fact, name) for name in fact.__struct_fields__}
+    envelope = {name: value for name in fact.__struct_fields__ if (value := getattr(fact, name)) is not UNSET}
     return msgspec.json.encode(envelope | {"body": fact.body.values})
 
 
@@ -47,6 +48,7 @@ def from_json(text: bytes | str) -> Fact:
         show_id=wire.show_id,
         number=wire.number,
         booking_id=wire.booking_id,
+        trace=wire.trace,
         body=_body(wire),
     )
 

@@ -2,6 +2,7 @@
 
 from holdfast.payments.chargebacks import Chargebacks
 from holdfast.payments.errors import GatewayMissing, refuse_prices_without_gateway
+from holdfast.payments.every_pod import load_comparison, load_webhooks
 from holdfast.payments.gateway import Charge, Gateway, GatewayAnswer, RefundResult
 from holdfast.payments.gateways import GATEWAYS, open_gateway
 from holdfast.payments.payment import Payment, PaymentRequest, parse_payment_key
@@ -29,6 +30,8 @@ __all__ = [
     "RefundResult",
     "SagaRunner",
     "WebhookQuery",
+    "load_comparison",
+    "load_webhooks",
     "open_gateway",
     "parse_payment_key",
     "refuse_prices_without_gateway",

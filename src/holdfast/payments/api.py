@@ -11,7 +11,7 @@ from holdfast.engines.metrics import metrics
 from holdfast.errors import BadKey, Busy, KeyReused, NoSuchRoute, StillProcessing
 from holdfast.holds import compute_body_hash
 from holdfast.legal import Agreed, TermsChanged
-from holdfast.payments.chargebacks import ChargebackList, ChargebackQuery, Chargebacks
+from holdfast.payments.chargebacks import ChargebackList, ChargebackQuery
 from holdfast.payments.differences import Comparison
 from holdfast.payments.errors import (
     BadGatewayWebhook,
@@ -22,9 +22,10 @@ from holdfast.payments.errors import (
     NoSuchWebhook,
     PaymentUnderWay,
 )
+from holdfast.payments.every_pod import load_chargebacks, load_comparison, load_webhooks
+from holdfast.payments.every_pod import replay_webhook as replay_in_pods
 from holdfast.payments.gateway import BadWebhook
 from holdfast.payments.payment import PayBody, Payment, PaymentRequest, PayPage, build_pay_page
-from holdfast.payments.reconciliation import Reconciliation
 from holdfast.payments.saga import PaymentStep
 from holdfast.payments.saga_runner import SagaRunner
 from holdfast.payments.store import PaymentStart
@@ -36,9 +37,10 @@ from holdfast.payments.webhooks import (
     WebhookReceipt,
 )
 from holdfast.web.caller import Right, Role
+from holdfast.web.every_pod import find_in_pods
 from holdfast.web.idempotency import checked_key
 from holdfast.web.responses import answer, query, read, site_of
-from holdfast.web.routing import RouteTable, get_app, get_caller, get_scope
+from holdfast.web.routing import RouteTable, follow_show, get_app, get_caller, get_scope
 
 NO_STORE = {"Cache-Control": "no-store"}
 CALLED_OFF = "The payment was cancelled."
@@ -208,19 +210,29 @@ async def post_webhook(request: Request) -> Response:
     webhooks: IncomingWebhooks = get_app(request).webhooks_in
     if request.path_params["gateway"] != webhooks.gateway.name:
         raise NoSuchRoute
+    raw, headers = await request.body(), request.state.headers
     try:
-        await webhooks.receive(await request.body(), request.state.headers)
+        if get_app(request).router.has_pods:
+            await _follow_payment(request, *webhooks.find_payment(raw, headers))
+        await get_app(request).webhooks_in.receive(raw, headers)
     except BadWebhook as bad:
         metrics.add("webhooks_refused_total", why=bad.why)
         raise BadGatewayWebhook(why=bad.why) from None
     return answer(200, WebhookReceipt(stored=True), NO_STORE)
 
 
+async def _follow_payment(request: Request, show_id: int | None, reference: str | None) -> None:
+    """To the pod of the payment. Webhooks about disputes name it by the gateway's reference alone."""
+    if show_id is None and reference is not None:
+        show_id = await find_in_pods(get_app(request), lambda app: app.webhooks_in.find_show(reference))
+    if show_id is not None:
+        follow_show(request, show_id)
+
+
 @gateway_routes.get("/admin/webhooks", query=WebhookQuery, answers={200: WebhookList}, role=Role.ADMIN)
 async def list_webhooks(request: Request) -> Response:
     """Webhooks from gateways, newest first: dead, due, or all."""
-    webhooks: IncomingWebhooks = get_app(request).webhooks_in
-    return answer(200, await webhooks.list_newest(query(WebhookQuery, request)), NO_STORE)
+    return answer(200, await load_webhooks(get_app(request), query(WebhookQuery, request)), NO_STORE)
 
 
 @gateway_routes.post(
@@ -235,9 +247,8 @@ async def replay_webhook(request: Request) -> Response:
     The answer is its state afterwards. The payment is looked up at the gateway, so that a replay changes
     nothing that is settled already.
     """
-    webhooks: IncomingWebhooks = get_app(request).webhooks_in
-    gateway, event_id = request.path_params["gateway"], request.path_params["event"]
-    return answer(200, await webhooks.replay(gateway, event_id), NO_STORE)
+    name = (request.path_params["gateway"], request.path_params["event"])
+    return answer(200, await replay_in_pods(get_app(request), *name), NO_STORE)
 
 
 @gateway_routes.get("/admin/payments/differences", answers={200: Comparison}, role=Role.ADMIN)
@@ -246,8 +257,7 @@ async def list_payment_differences(request: Request) -> Response:
 
     Differences that settle themselves are not here: `settled` counts them.
     """
-    reconciliation: Reconciliation = get_app(request).reconciliation
-    return answer(200, await reconciliation.latest(), NO_STORE)
+    return answer(200, await load_comparison(get_app(request)), NO_STORE)
 
 
 @gateway_routes.get(
@@ -259,9 +269,8 @@ async def list_payment_differences(request: Request) -> Response:
 )
 async def list_chargebacks(request: Request) -> Response:
     """Payments of your shows that their payers dispute, newest first: open, won, lost, or all."""
-    chargebacks: Chargebacks = get_app(request).chargebacks
     organiser_id = get_scope(request).organiser_id
-    found = await chargebacks.list_newest(organiser_id, query(ChargebackQuery, request))
+    found = await load_chargebacks(get_app(request), organiser_id, query(ChargebackQuery, request))
     return answer(200, found, NO_STORE)
 
 

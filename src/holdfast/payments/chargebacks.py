@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import structlog
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from holdfast.bookings import public_id
 from holdfast.config import Config
@@ -45,6 +45,8 @@ class ChargebackPage(Struct, frozen=True, kw_only=True):
 class ChargebackList(Struct, frozen=True):
     chargebacks: list[ChargebackPage]
     more: bool
+    complete: bool = True  # false: some databases cannot be reached, their chargebacks are missing here
+    missing_pods: list[str] = field(default_factory=list)
 
 
 class Chargebacks:
@@ -82,8 +84,14 @@ class Chargebacks:
 
     async def list_newest(self, organiser_id: int | None, query: ChargebackQuery) -> ChargebackList:
         start = (query.page - 1) * query.size
-        rows = await self._postgres.fetch(Q.newest, organiser_id, query.state, start, query.size + 1)
-        return ChargebackList([_page(row) for row in rows[: query.size]], len(rows) > query.size)
+        found = await self.newest(organiser_id, query.state, start, query.size + 1)
+        return ChargebackList(found[: query.size], len(found) > query.size)
+
+    async def newest(
+        self, organiser_id: int | None, state: DisputeState | None, start: int, limit: int
+    ) -> list[ChargebackPage]:
+        rows = await self._postgres.fetch(Q.newest, organiser_id, state, start, limit)
+        return [_page(row) for row in rows]
 
 
 def _page(row: Any) -> ChargebackPage:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from holdfast.money import format_plain
 from holdfast.payments.gateway import Charge, GatewayAnswer
@@ -162,3 +162,5 @@ class Comparison(Struct, frozen=True, kw_only=True):
     seen: int
     settled: int
     differences: list[DifferencePage]
+    complete: bool = True  # false: some databases cannot be reached, their differences are missing here
+    missing_pods: list[str] = field(default_factory=list)

@@ -4,21 +4,25 @@
 -- Lock order as in bookings/functions.sql. Each function locks its bookings first: a booking and its payments
 -- change under that one lock. SET enable_… = off: see there.
 
-DROP VIEW IF EXISTS payment_detail, payment_for_refund, payer CASCADE;
--- Of an earlier release: cards are counted from payments now.
-DROP FUNCTION IF EXISTS count_cards_up(bigint[], bigint[], bigint[], text[], int[]);
-DROP FUNCTION IF EXISTS count_cards_down(bigint[], text[], int[]);
-
 -- A payment with what its worker must know of the booking. Durations, because the reader has another clock.
-CREATE VIEW payment_detail AS
-SELECT payment.*, booking.state AS booking_state, booking.claim_id, booking.seats, booking.prices_minor,
+-- Databases of the first programs have no looked_at here: this program does not read it.
+-- keeps its columns: its rows are values in results, whose type clients have read before
+CREATE OR REPLACE VIEW payment_detail AS
+SELECT payment.show_id, payment.number, payment.attempt, payment.owner_id, payment.fence,
+       payment.request_id, payment.body_hash, payment.key, payment.gateway, payment.method,
+       payment.return_url, payment.step, payment.amount_minor, payment.fee_minor, payment.tax_minor,
+       payment.currency, payment.refunds_minor, payment.reference, payment.card, payment.action_url,
+       payment.client_secret, payment.reason, payment.code, payment.hold_ends_at, payment.deadline_at,
+       payment.turn, payment.tries, payment.due_at, payment.requested_at, payment.ended_at,
+       payment.looked_at,
+       booking.state AS booking_state, booking.claim_id, booking.seats, booking.prices_minor,
        booking.revision,
        floor(extract(epoch FROM payment.deadline_at - clock_timestamp()) * 1000)::bigint AS left_ms,
        floor(extract(epoch FROM payment.hold_ends_at - clock_timestamp()) * 1000)::bigint AS hold_left_ms
   FROM payment JOIN payable_booking AS booking USING (show_id, number);
 
 -- What refunds and invoices read of a payment.
-CREATE VIEW payment_for_refund AS
+CREATE OR REPLACE VIEW payment_for_refund AS
 SELECT show_id, number, attempt, owner_id, fence, step, key, gateway, reference, card, currency,
        amount_minor, fee_minor, tax_minor, refunds_minor,
        EXISTS (SELECT 1 FROM chargeback AS c
@@ -27,7 +31,7 @@ SELECT show_id, number, attempt, owner_id, fence, step, key, gateway, reference,
   FROM payment;
 
 -- Whose money arrived, and when they began to pay.
-CREATE VIEW payer AS
+CREATE OR REPLACE VIEW payer AS
 SELECT owner_id, requested_at FROM payment WHERE step IN ('paid', 'late', 'returned');
 
 -- An entry whose lines do not add up to zero, or mix currencies, is rejected.

@@ -6,6 +6,7 @@ from datetime import timedelta
 import structlog
 
 from holdfast.config import Config
+from holdfast.engines.postgres import Queries
 from holdfast.payments.payment import Payment
 from holdfast.payments.reconciliation import Reconciliation
 from holdfast.payments.saga_runner import SagaRunner
@@ -14,6 +15,8 @@ from holdfast.payments.webhooks import IncomingWebhooks
 
 log = structlog.get_logger(__name__)
 
+PAYMENTS_DUE = Queries("holdfast.payments").is_due
+WEBHOOKS_DUE = Queries("holdfast.payments", "webhooks").is_due
 AT_ONCE_MAX = 64  # payments that a worker carries on at the same time
 
 

@@ -1,33 +1,34 @@
 -- name: start
 -- Many holds begin to be paid for: functions.sql. The lock wait is limited for this statement alone; the last
--- argument depends on it, so that it is set before the function runs.
+-- argument depends on it, so that it is set before the function runs. So is the trace that facts carry to
+-- their consumers; empty: the batch is not sampled.
 SELECT started.*
-  FROM set_config('lock_timeout', $13, true) AS lock_wait,
+  FROM concat(set_config('lock_timeout', $13, true), set_config('holdfast.trace', $14, true)) AS lock_wait,
        start_payments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
                       CASE WHEN lock_wait IS NOT NULL THEN $12::int END) AS started;
 
 -- name: confirm
 -- The lock wait: as for start.
 SELECT confirmed.*
-  FROM set_config('lock_timeout', $10, true) AS lock_wait,
+  FROM concat(set_config('lock_timeout', $10, true), set_config('holdfast.trace', $11, true)) AS lock_wait,
        confirm_payments($1, $2, $3, $4, $5, $6, $7, $8,
                         CASE WHEN lock_wait IS NOT NULL THEN $9::bigint[] END) AS confirmed;
 
 -- name: give_back
 -- The lock wait, here and in the next two: as for start.
 SELECT declined.*
-  FROM set_config('lock_timeout', $7, true) AS lock_wait,
+  FROM concat(set_config('lock_timeout', $7, true), set_config('holdfast.trace', $8, true)) AS lock_wait,
        decline_payments($1, $2, $3, $4, $5,
                         CASE WHEN lock_wait IS NOT NULL THEN $6::payment_step END) AS declined;
 
 -- name: release
 SELECT expired.*
-  FROM set_config('lock_timeout', $6, true) AS lock_wait,
+  FROM concat(set_config('lock_timeout', $6, true), set_config('holdfast.trace', $7, true)) AS lock_wait,
        expire_payments($1, $2, $3, $4, CASE WHEN lock_wait IS NOT NULL THEN $5::int END) AS expired;
 
 -- name: book_late
 SELECT settled.*
-  FROM set_config('lock_timeout', $5, true) AS lock_wait,
+  FROM concat(set_config('lock_timeout', $5, true), set_config('holdfast.trace', $6, true)) AS lock_wait,
        settle_late_payment($1, $2, $3, $4 AND lock_wait IS NOT NULL) AS settled;
 
 -- name: advance
@@ -81,3 +82,6 @@ RETURNING turn;
 
 -- name: taken
 SELECT * FROM payment_details($1, $2, $3);
+
+-- name: is_due
+SELECT count(*) FROM (SELECT FROM payment WHERE due_at <= now() ORDER BY due_at LIMIT 1) AS due;

@@ -9,7 +9,7 @@ by the time it is read. Settling goes through the saga runner, so that a second 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -65,7 +65,15 @@ class ComparisonResult:
 
 
 class Reconciliation:
-    def __init__(self, postgres: Postgres, payments: PaymentStore, saga_runner: SagaRunner) -> None:
+    def __init__(
+        self,
+        postgres: Postgres,
+        payments: PaymentStore,
+        saga_runner: SagaRunner,
+        sells: Callable[[int], bool] = lambda _show_id: True,
+    ) -> None:
+        """`sells`: whether this database sells the show. The gateway lists payments of all of them."""
+        self._sells = sells
         self.gateway = saga_runner.gateway
         self._postgres = postgres
         self._payments = payments
@@ -84,7 +92,8 @@ class Reconciliation:
         doubtful, seen = await self._list_doubtful(since)
         earlier = await self._postgres.fetch(Q.left_over, self.gateway.name, IN_DOUBT_MAX)
         for row in earlier:
-            doubtful.setdefault(row["key"], row["reference"] or None)
+            if self._is_ours(row["key"]):
+                doubtful.setdefault(row["key"], row["reference"] or None)
         for key in await self._unlisted(since, seen):
             doubtful.setdefault(key, None)
         outcome = await self._check_each(list(doubtful.items())[:IN_DOUBT_MAX], len(seen))
@@ -145,7 +154,7 @@ class Reconciliation:
         after: str | None = None
         while True:
             page, after = await self.gateway.list_recent(since=since, after=after)
-            listed = [one for one in page if one.key and parse_payment_key(one.key)]
+            listed = [one for one in page if one.key and self._is_ours(one.key)]
             ours = await self._load_ours(one.key for one in listed if one.key)
             for one in listed:
                 assert one.key is not None
@@ -154,6 +163,11 @@ class Reconciliation:
                     doubtful[one.key] = _reference(one, ours.get(one.key))
             if after is None:
                 return doubtful, seen
+
+    def _is_ours(self, key: str) -> bool:
+        """A payment of another pod's show is not a difference: it is compared there."""
+        place = parse_payment_key(key)
+        return place is not None and self._sells(place[0])
 
     async def _unlisted(self, since: datetime, seen: set[str]) -> list[str]:
         name = self.gateway.name
@@ -210,7 +224,7 @@ class Reconciliation:
         columns = ([getattr(one, name) for one in left] for name in DIFFERENCE_COLUMNS)
         await tx.execute(Q.store_differences, self.gateway.name, *columns)
         for one in left:
-            metrics.add("payment_differences_total", kind=one.kind)
+            metrics.add("payment_differences_found_total", kind=one.kind)
             log.error(
                 "payment differs at the gateway", kind=one.kind, key=one.key, ours=one.ours, theirs=one.theirs
             )

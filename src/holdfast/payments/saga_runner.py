@@ -20,6 +20,7 @@ from holdfast.config import Config
 from holdfast.engines import fault_injection
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
+from holdfast.engines.tracing import child, note
 from holdfast.holds import HoldService
 from holdfast.payments.errors import GatewayMissing
 from holdfast.payments.gateway import Charge, ChargeOrder, Gateway, GatewayAnswer
@@ -188,7 +189,11 @@ class SagaRunner:
             log.error("payment belongs to another gateway", key=key, gateway=payment.gateway)
             return Charge(answer=GatewayAnswer.UNKNOWN)
         began = time.monotonic()
-        with fault_injection.fault_points(f"gateway.{step}"), self._counted_call():
+        with (
+            fault_injection.fault_points(f"gateway.{step}"),
+            self._counted_call(),
+            child("gateway", step, "client", {"holdfast.gateway": self.gateway.name}),
+        ):
             match step:
                 case PaymentStep.CHARGE:
                     charge = await self.gateway.charge(self._charge_order(payment))
@@ -198,6 +203,7 @@ class SagaRunner:
                     charge = await self._cancel_or_find_capture(key, reference)
                 case _:
                     raise AssertionError(f"{step} is not a call of the gateway")
+            note("holdfast.answer", charge.answer.value)
         metrics.observe("gateway_seconds", time.monotonic() - began, step=step)
         metrics.add("gateway_answers_total", step=step, answer=charge.answer)
         # YES to a cancel request means that no money moves; NO means that it has moved.

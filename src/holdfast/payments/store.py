@@ -1,5 +1,6 @@
 """The payments in the ledger: start, confirm, give back, release. The gateway is called elsewhere."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from holdfast.engines.batch import Batcher
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Queries
 from holdfast.engines.show_batch import OWN_LOCK_WAIT_MS, ShowBatcher, busy_if_locked
+from holdfast.engines.tracing import current_traceparent
 from holdfast.errors import Busy
 from holdfast.payments.gateway import Charge
 from holdfast.payments.payment import Payment, PaymentRequest
@@ -166,9 +168,9 @@ class PaymentStore:
         row = await self._postgres.fetchrow(Q.payment, show_id, number, attempt)
         return _payment(row) if row else None
 
-    async def latest(self, show_id: int, number: int) -> Payment | None:
+    def latest(self, show_id: int, number: int) -> asyncio.Future[Payment | None]:
         """The latest attempt to pay for a booking."""
-        return await self._look((show_id, number))
+        return self._look((show_id, number))
 
     async def latest_many(self, keys: Sequence[tuple[int, int]]) -> list[Payment | None]:
         rows = await self._postgres.fetch(Q.latest, [key[0] for key in keys], [key[1] for key in keys])
@@ -211,10 +213,11 @@ class PaymentStore:
             return _payment((await self._fetch(effect, *args, str(OWN_LOCK_WAIT_MS)))[0])
 
     async def _fetch(self, effect: str, *args: object) -> list[Any]:
+        """Its facts carry the trace, if there is one: the last argument of each of these statements."""
         for _ in range(TRIES_MAX):
             try:
                 with fault_injection.fault_points(f"ledger.{effect}"):
-                    return await self._postgres.fetch(getattr(Q, effect), *args)
+                    return await self._postgres.fetch(getattr(Q, effect), *args, current_traceparent())
             except asyncpg.LockNotAvailableError:
                 raise  # waited long enough: the caller sends it show by show
             except (*AGAIN, asyncpg.UniqueViolationError):

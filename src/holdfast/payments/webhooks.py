@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
 import structlog
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from holdfast.bookings import public_id
 from holdfast.config import Config
@@ -131,6 +131,8 @@ class WebhookPage(Struct, frozen=True, kw_only=True):
 class WebhookList(Struct, frozen=True):
     webhooks: list[WebhookPage]
     more: bool
+    complete: bool = True  # false: some databases cannot be reached, their webhooks are missing here
+    missing_pods: list[str] = field(default_factory=list)
 
 
 class WebhookReceipt(Struct, frozen=True):
@@ -210,6 +212,16 @@ class IncomingWebhooks:
             await asyncio.wait({self._look_later(due)}, timeout=LOOK_WITHIN_S)
         return stored.verdict
 
+    def find_payment(self, raw: bytes, headers: Mapping[bytes, bytes]) -> tuple[int | None, str | None]:
+        """The payment's show, if the webhook names it; and the gateway's reference. Raises BadWebhook."""
+        received = ReceivedWebhook(self.gateway.parse_webhook(raw, headers, time.time()), raw)
+        return received.payment_key[0] or None, received.webhook.reference
+
+    async def find_show(self, reference: str) -> int | None:
+        """The show whose payment has this reference, in this database."""
+        found: int | None = await self._postgres.fetchval(Q.show_of_reference, self.gateway.name, reference)
+        return found
+
     async def store_many(self, received: Sequence[ReceivedWebhook]) -> list[StoredWebhook]:
         webhooks, payment_keys = [one.webhook for one in received], [one.payment_key for one in received]
         rows = await self._fetch(
@@ -241,7 +253,7 @@ class IncomingWebhooks:
             reason = type(error).__name__
         rows = await self._fetch("settle", [due.gateway], [due.event_id], [reason], len(PAUSES_S))
         if any(row["dead"] for row in rows):
-            metrics.add("webhooks_dead_total")
+            metrics.add("webhooks_died_total")
             log.error("webhook is dead", gateway=due.gateway, event_id=due.event_id, reason=reason)
         return reason
 
@@ -310,9 +322,11 @@ class IncomingWebhooks:
         return _page(await self._postgres.fetchrow(Q.webhook, gateway, event_id))
 
     async def list_newest(self, query: WebhookQuery) -> WebhookList:
-        start = (query.page - 1) * query.size
-        rows = await self._postgres.fetch(Q.newest, query.state, start, query.size + 1)
-        return WebhookList([_page(row) for row in rows[: query.size]], len(rows) > query.size)
+        found = await self.newest(query.state, (query.page - 1) * query.size, query.size + 1)
+        return WebhookList(found[: query.size], len(found) > query.size)
+
+    async def newest(self, state: str, start: int, limit: int) -> list[WebhookPage]:
+        return [_page(row) for row in await self._postgres.fetch(Q.newest, state, start, limit)]
 
     async def find_by_event_id(self, event_id: str) -> list[tuple[str, str]]:
         return [(row["gateway"], row["event_id"]) for row in await self._postgres.fetch(Q.named, event_id)]

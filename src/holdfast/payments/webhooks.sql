@@ -48,6 +48,9 @@ WITH requested AS (
      FROM judged LEFT JOIN stored USING (event_id)
  ORDER BY ord;
 
+-- name: show_of_reference
+SELECT show_id FROM payment WHERE gateway = $1 AND reference = $2 LIMIT 1;
+
 -- name: settle
 -- What looking into many came to: a reason, or none. One that was tried often enough is dead; one that has
 -- been settled by another worker meanwhile stays as it is.
@@ -125,3 +128,6 @@ DELETE FROM gateway_webhook
  WHERE (gateway, event_id) IN (SELECT gateway, event_id FROM gateway_webhook
                                 WHERE received_at < now() - $1 * interval '1 s' AND done_at IS NOT NULL
                                 LIMIT $2);
+
+-- name: is_due
+SELECT count(*) FROM (SELECT FROM gateway_webhook WHERE due_at <= now() ORDER BY due_at LIMIT 1) AS due;

@@ -5,6 +5,6 @@ erasure.py   name and addresses are deleted; bookings and the journal stay
 """
 
 from holdfast.privacy.data import PersonalData
-from holdfast.privacy.erasure import Erasure
+from holdfast.privacy.erasure import Databases, Erasure, PodErasure
 
-__all__ = ["Erasure", "PersonalData"]
+__all__ = ["Databases", "Erasure", "PersonalData", "PodErasure"]

@@ -36,7 +36,7 @@ ORDER BY number, id;
 
 -- name: tickets
   SELECT show_id, number, serial, issued_at, voided_at, used_at
-    FROM issued_ticket
+    FROM ticket_detail
    WHERE owner_id = ANY ($1::bigint[])
       OR (booked_by = ANY ($1::bigint[]) AND owner_id IS NULL AND owner_email IS NULL)
 ORDER BY serial;
@@ -95,3 +95,24 @@ SELECT erase_person_from_audit_log(account_id) FROM unnest($1::bigint[]) AS acco
 
 -- name: erase_accounts
 SELECT account_id, new_version FROM erase_accounts($1, $2);
+
+-- name: add_erasure
+INSERT INTO erasure_due (account_ids, addresses) VALUES ($1, $2);
+
+-- name: erasures_due
+SELECT id, account_ids, addresses, requested_at FROM erasure_due ORDER BY id LIMIT $1;
+
+-- name: complete_erasure
+DELETE FROM erasure_due WHERE id = $1;
+
+-- name: count_erasures
+SELECT count(*) FROM erasure_due;
+
+-- name: erase_earlier_notices
+SELECT erase_earlier_notices($1, $2, $3);
+
+-- name: erase_earlier_ticket_addresses
+SELECT erase_earlier_ticket_addresses($1, $2);
+
+-- name: are_erased
+SELECT are_erased($1);

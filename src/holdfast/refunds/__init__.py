@@ -1,6 +1,7 @@
 """Refunds: quotes, decisions (decision.py), execution and cancelled shows (R18, R24)."""
 
 from holdfast.refunds.errors import NoSuchRefund, RefundChanged, SeatsNotYours
+from holdfast.refunds.every_pod import count_waiting, find_proposal, load_proposals, load_refunds
 from holdfast.refunds.proposal import (
     ProposalPage,
     ProposalQuery,
@@ -14,6 +15,7 @@ from holdfast.refunds.refund import (
     Refund,
     RefundDecision,
     RefundPage,
+    RefundQuery,
     RefundQuote,
     RefundRequest,
     RefundScope,
@@ -38,6 +40,7 @@ __all__ = [
     "RefundLimit",
     "RefundPage",
     "RefundProposal",
+    "RefundQuery",
     "RefundQuote",
     "RefundRequest",
     "RefundScope",
@@ -47,6 +50,10 @@ __all__ = [
     "build_proposal_page",
     "build_refund_page",
     "build_refusal",
+    "count_waiting",
+    "find_proposal",
+    "load_proposals",
+    "load_refunds",
     "owner_reason",
     "parse_refund_id",
 ]

@@ -30,6 +30,7 @@ from holdfast.refunds.errors import (
     SeatsUsed,
     TicketGiven,
 )
+from holdfast.refunds.every_pod import load_refunds, refund_cursor
 from holdfast.refunds.proposal import ProposalPage, build_proposal_page, is_same_proposal
 from holdfast.refunds.refund import (
     AttemptLine,
@@ -52,7 +53,7 @@ from holdfast.refunds.refund import (
     parse_refund_id,
 )
 from holdfast.refunds.service import build_refusal
-from holdfast.refunds.store import LATEST, RefundCursor
+from holdfast.refunds.store import LATEST
 from holdfast.web.audit_log import find_origin
 from holdfast.web.caller import Right, Role
 from holdfast.web.idempotency import checked_key
@@ -253,13 +254,11 @@ async def list_refunds(request: Request) -> Response:
     wanted = query(RefundQuery, request)
     app, before = get_app(request), LATEST
     if wanted.before:
-        before = _place(await _refund_of_mine(request, wanted.before))
-    found = await app.refund_store.refunds(
-        _organiser_id(request), wanted.state, wanted.show, before, wanted.size + 1
-    )
+        before = refund_cursor(await _refund_of_mine(request, wanted.before))
+    found, away = await load_refunds(app, _organiser_id(request), wanted, before)
     pages = [await _refund_page(request, refund) for refund in found[: wanted.size]]
-    more = len(found) > wanted.size
-    return answer(200, RefundList(pages, pages[-1].refund_id if more else None), NO_STORE)
+    last = pages[-1].refund_id if len(found) > wanted.size else None
+    return answer(200, RefundList(pages, last, complete=not away, missing_pods=away), NO_STORE)
 
 
 @admin_routes.post(
@@ -323,7 +322,7 @@ async def _booking_of_mine(request: Request) -> tuple[Booking, ShowOnSale]:
 
 async def _refund_of_mine(request: Request, refund_id: str) -> Refund:
     show_id, *rest = parse_refund_id(refund_id)
-    app = get_app(request)
+    app = get_app(request).router.for_show(show_id)
     try:
         await app.catalogue.organiser_show(show_id, _organiser_id(request))
     except NoSuchShow:
@@ -332,10 +331,6 @@ async def _refund_of_mine(request: Request, refund_id: str) -> Refund:
     if refund is None:
         raise NoSuchRefund()
     return refund
-
-
-def _place(refund: Refund) -> RefundCursor:
-    return refund.requested_at, refund.show_id, refund.number, refund.attempt, refund.id
 
 
 async def _refund_page(request: Request, refund: Refund) -> RefundPage:

@@ -15,6 +15,7 @@ from holdfast.refunds.errors import (
     SeatsNotYours,
     SeatsUsed,
 )
+from holdfast.refunds.every_pod import find_proposal, load_proposals
 from holdfast.refunds.proposal import (
     ProposalList,
     ProposalPage,
@@ -28,7 +29,7 @@ from holdfast.refunds.refund import RefundGiven, build_refund_given
 from holdfast.web.audit_log import find_origin
 from holdfast.web.caller import Right, Role
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable, get_app, get_caller, get_scope
+from holdfast.web.routing import RouteTable, follow_show, get_app, get_caller, get_scope
 
 NO_STORE = {"Cache-Control": "no-store"}
 PROPOSALS = "/admin/refund-proposals"
@@ -41,10 +42,10 @@ routes = RouteTable(tag="admin", role=Role.ORGANISER, right=Right.REFUND)
 async def list_refund_proposals(request: Request) -> Response:
     """Refunds that wait for a second person, newest first; and what became of earlier ones."""
     wanted = query(ProposalQuery, request)
-    found = await _approvals(request).proposals(_organiser_id(request), wanted)
+    found, away = await load_proposals(get_app(request), _organiser_id(request), wanted)
     pages = [await _page(request, one) for one in found[: wanted.size]]
-    more = len(found) > wanted.size
-    return answer(200, ProposalList(pages, pages[-1].proposal_id if more else None), NO_STORE)
+    last = pages[-1].proposal_id if len(found) > wanted.size else None
+    return answer(200, ProposalList(pages, last, complete=not away, missing_pods=away), NO_STORE)
 
 
 @routes.post(
@@ -59,8 +60,8 @@ async def approve_refund(request: Request) -> Response:
     Exactly the proposed amount: if the booking has changed since, nothing happens (`proposal_outdated`). Of
     two people who approve at the same time one gives the refund.
     """
-    app, proposal = get_app(request), await _own(request)
-    actor_id = get_caller(request).account_id
+    proposal = await _own(request)
+    app, actor_id = get_app(request), get_caller(request).account_id
     decision = await app.refunds.approve(proposal, actor_id, find_origin())
     show = await app.catalogue.show_on_sale(proposal.show_id)
     return answer(200, build_refund_given(decision, show.layout.labels), NO_STORE)
@@ -75,7 +76,8 @@ async def approve_refund(request: Request) -> Response:
 async def reject_refund(request: Request) -> Response:
     """Reject a proposed refund, or withdraw your own proposal."""
     note = read(RejectBody, await request.body() or b"{}").note
-    ended = await _approvals(request).end(await _own(request), get_caller(request).account_id, note)
+    proposal = await _own(request)
+    ended = await _approvals(request).end(proposal, get_caller(request).account_id, note)
     return answer(200, await _page(request, ended), NO_STORE)
 
 
@@ -102,7 +104,11 @@ def _approvals(request: Request) -> RefundApprovals:
 
 
 async def _own(request: Request) -> RefundProposal:
-    return await _approvals(request).proposal(request.path_params["proposal"], _organiser_id(request))
+    """The pod that has it answers the rest of the request."""
+    number = request.path_params["proposal"]
+    proposal = await find_proposal(get_app(request), number, _organiser_id(request))
+    follow_show(request, proposal.show_id)
+    return proposal
 
 
 async def _page(request: Request, proposal: RefundProposal) -> ProposalPage:

@@ -1,17 +1,20 @@
 -- refunds/functions.sql: what a refund writes. The decision itself is in refunds/decision.py.
 -- needs: organisers, payments, tickets
 
-DROP VIEW IF EXISTS refund_detail, decided_refund CASCADE;
 DROP FUNCTION IF EXISTS add_late_refund(bigint, bigint, int, bigint, text);  -- of an earlier release
 
 -- A refund with what its worker must know of the payment.
-CREATE VIEW refund_detail AS
-SELECT refund.*, payment.owner_id, payment.key, payment.gateway, payment.currency,
+CREATE OR REPLACE VIEW refund_detail AS
+SELECT refund.show_id, refund.number, refund.attempt, refund.id, refund.why, refund.seats,
+       refund.seats_minor, refund.amount_minor, refund.fee_minor, refund.tax_minor, refund.state,
+       refund.note, refund.reference, refund.reason, refund.settled_note, refund.actor_id, refund.round,
+       refund.tries, refund.due_at, refund.requested_at, refund.done_at, refund.organiser_id,
+       payment.owner_id, payment.key, payment.gateway, payment.currency,
        payment.reference AS payment_reference
   FROM refund JOIN payment_for_refund AS payment USING (show_id, number, attempt);
 
 -- What reconciliation and invoices read of a refund.
-CREATE VIEW decided_refund AS
+CREATE OR REPLACE VIEW decided_refund AS
 SELECT show_id, number, attempt, id, seats, amount_minor, fee_minor, tax_minor, state,
        settled_note IS NOT NULL AS is_settled_by_hand
   FROM refund;

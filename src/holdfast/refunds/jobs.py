@@ -9,12 +9,14 @@ import asyncio
 import structlog
 
 from holdfast.engines.metrics import metrics
+from holdfast.engines.postgres import Queries
 from holdfast.refunds.refund import Refund
 from holdfast.refunds.service import RefundService
 from holdfast.refunds.store import RefundStore
 
 log = structlog.get_logger(__name__)
 
+REFUNDS_DUE = Queries("holdfast.refunds").is_due
 SHOWS_MAX = 50  # cancelled shows that are looked at in one go
 
 

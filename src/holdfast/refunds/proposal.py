@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from holdfast.bookings import public_id, reference
 from holdfast.fields import Currency
@@ -82,6 +82,8 @@ class ProposalPage(Struct, frozen=True, kw_only=True):
 class ProposalList(Struct, frozen=True):
     proposals: list[ProposalPage]
     next: int | None  # ask for `before` this to go on; null: that was all
+    complete: bool = True  # false: some databases cannot be reached, their refunds are missing here
+    missing_pods: list[str] = field(default_factory=list)
 
 
 class ProposalQuery(Struct, forbid_unknown_fields=True, frozen=True):

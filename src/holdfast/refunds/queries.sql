@@ -162,3 +162,7 @@ SELECT (SELECT count(*) FROM booking_history
        (SELECT count(*) FROM refund WHERE show_id = $1 AND why = 'show' AND state = 'requested') AS requested,
        (SELECT count(*) FROM refund WHERE show_id = $1 AND why = 'show' AND state = 'by_hand') AS by_hand,
        (SELECT count(DISTINCT number) FROM seat_holder WHERE show_id = $1) AS left_over;
+
+-- name: is_due
+SELECT count(*)
+  FROM (SELECT FROM refund WHERE state = 'requested' AND due_at <= now() ORDER BY due_at LIMIT 1) AS due;

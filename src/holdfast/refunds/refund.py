@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from holdfast.bookings import Booking, BookingState, NoSuchBooking, from_public_id, public_id, reference
 from holdfast.errors import Invalid
@@ -301,6 +301,8 @@ class RefundGiven(Struct, frozen=True, kw_only=True):
 class RefundList(Struct, frozen=True):
     refunds: list[RefundPage]
     next: str | None  # ask for `before` this to go on; null: that was all
+    complete: bool = True  # false: some databases cannot be reached, their refunds are missing here
+    missing_pods: list[str] = field(default_factory=list)
 
 
 def build_refund_page(refund: Refund, labels: Sequence[str]) -> RefundPage:

@@ -27,6 +27,7 @@ from holdfast.engines import fault_injection
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.show_batch import OWN_LOCK_WAIT_MS
+from holdfast.engines.tracing import child
 from holdfast.errors import Busy
 from holdfast.holds import HoldService
 from holdfast.payments import GatewayAnswer, PaymentStore, RefundResult, SagaRunner
@@ -309,7 +310,10 @@ class RefundService:
             return RefundResult(
                 answer=GatewayAnswer.NO, reason="The gateway's reference of the payment is unknown."
             )
-        with fault_injection.fault_points("gateway.refund"):
+        with (
+            fault_injection.fault_points("gateway.refund"),
+            child("gateway", "refund", "client", {"holdfast.gateway": gateway.name}),
+        ):
             return await gateway.refund(
                 key=refund.gateway_key,
                 reference=refund.payment_reference,

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.catalogue import NoSuchEvent, NoSuchShow
+from holdfast.reports.every_pod import event_sheet, load_event_figures
 from holdfast.reports.figures import EventFigures, FiguresQuery, ShowFigures
 from holdfast.reports.store import ReportStore
 from holdfast.web.caller import Right, Role
@@ -38,7 +39,8 @@ async def get_show_figures_csv(request: Request) -> Response:
 async def get_event_figures(request: Request) -> Response:
     """How the sales of all shows of an event go."""
     event_id = request.path_params["event"]
-    return answer(200, await _figures(request).of_event(event_id, _organiser_id(request)), NO_STORE)
+    found = await load_event_figures(get_app(request), event_id, _organiser_id(request))
+    return answer(200, found, NO_STORE)
 
 
 @routes.get(EVENT + ".csv", answers={200: bytes}, refusals=(NoSuchEvent,), media_types=(CSV,))
@@ -46,7 +48,7 @@ async def get_event_figures_csv(request: Request) -> Response:
     """Every seat of an event's shows that was ever sold, for a spreadsheet."""
     event_id = request.path_params["event"]
     show_ids = await _figures(request).shows_of(event_id, _organiser_id(request))
-    return _sheet(_figures(request).sheet(show_ids), f"event-{event_id}.csv")
+    return _sheet(await event_sheet(get_app(request), show_ids), f"event-{event_id}.csv")
 
 
 def _sheet(pages: AsyncIterator[bytes], name: str) -> Response:

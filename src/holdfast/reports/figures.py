@@ -1,10 +1,12 @@
 """Figures of a show's sale, or of all shows of an event. No I/O."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
+import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.outbox import (
@@ -17,6 +19,7 @@ from holdfast.outbox import (
 )
 from holdfast.outbox import RefundDone as RefundMade
 
+R = TypeVar("R", bound=Struct)
 MINUTES_MAX = 10_080  # per response: a week, if something happens every minute
 
 
@@ -124,10 +127,51 @@ class EventFigures(Struct, frozen=True, kw_only=True):
     title: str
     figures: SaleFigures
     shows: list[ShowSum]  # the soonest first
+    complete: bool = True  # false: some databases cannot be reached, sales of their shows are missing here
+    missing_pods: list[str] = msgspec.field(default_factory=list)
+
+
+class SeatSum(Struct, frozen=True, kw_only=True):
+    """What was sold of one show."""
+
+    show_id: int
+    seats_sold: int
+    seats_returned: int
+    amount_minor: int
 
 
 class FiguresQuery(Struct, forbid_unknown_fields=True, frozen=True):
     since: Annotated[datetime, Meta(tz=True)] | None = None  # of the minutes
+
+
+def add_figures(parts: Sequence[SaleFigures]) -> SaleFigures:
+    """Of different shows, as one."""
+    stages = Funnel.__struct_fields__
+    return SaleFigures(
+        seats_sold=sum(part.seats_sold for part in parts),
+        seats_returned=sum(part.seats_returned for part in parts),
+        funnel=Funnel(**{stage: sum(getattr(part.funnel, stage) for part in parts) for stage in stages}),
+        revenue=_add_rows([one for part in parts for one in part.revenue], ("category", "currency")),
+        refunds=_add_rows([one for part in parts for one in part.refunds], ("currency",)),
+    )
+
+
+def _add_rows(rows: Sequence[R], keys: tuple[str, ...]) -> list[R]:
+    """One row for all with the same keys, in their order; the other fields are added."""
+    groups: defaultdict[tuple[str, ...], list[R]] = defaultdict(list)
+    for row in rows:
+        groups[tuple(getattr(row, key) for key in keys)].append(row)
+    return [
+        msgspec.structs.replace(
+            some[0],
+            **{
+                name: sum(getattr(row, name) for row in some)
+                for name in some[0].__struct_fields__
+                if name not in keys
+            },
+        )
+        for _, some in sorted(groups.items())
+    ]
 
 
 Place = tuple[int, int]  # show, number of the booking

@@ -79,7 +79,7 @@ DELETE FROM report_refund WHERE show_id = $1;
          CASE WHEN booking.state = 'confirmed' THEN sold.price ELSE NULL END AS price_minor,
          ticket.issued_at AS sold_at,
          CASE WHEN sold.price IS NULL THEN ticket.voided_at ELSE given.at END AS returned_at
-    FROM issued_ticket AS ticket
+    FROM ticket_detail AS ticket
     JOIN payable_booking AS booking USING (show_id, number)
     LEFT JOIN LATERAL (
          SELECT price FROM unnest(booking.seats, booking.prices_minor) AS a (seat, price)
@@ -125,6 +125,14 @@ SELECT count(*) FILTER (WHERE returned_at IS NULL) AS sold,
        count(*) FILTER (WHERE returned_at IS NOT NULL) AS returned
   FROM report_seat
  WHERE show_id = ANY ($1);
+
+-- name: seat_sums
+  SELECT show_id, count(*) FILTER (WHERE returned_at IS NULL) AS seats_sold,
+         count(*) FILTER (WHERE returned_at IS NOT NULL) AS seats_returned,
+         sum(price_minor)::bigint AS amount_minor
+    FROM report_seat
+   WHERE show_id = ANY ($1)
+GROUP BY show_id;
 
 -- name: revenue
   SELECT category, currency, count(*) AS seats, sum(price_minor)::bigint AS amount_minor,

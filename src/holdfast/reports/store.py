@@ -21,6 +21,7 @@ from holdfast.reports.figures import (
     ReportChanges,
     Revenue,
     SaleFigures,
+    SeatSum,
     ShowFigures,
     ShowLine,
     ShowSum,
@@ -107,7 +108,7 @@ class ReportStore:
         gates = await self._reader.fetch(Q.gate_minutes, show_id, GATE_MINUTES_MAX)
         return ShowFigures(
             show_id=show_id,
-            figures=await self._sums([show_id]),
+            figures=await self.sums([show_id]),
             minutes=[Minute(**row) for row in rows[:MINUTES_MAX]],
             minutes_next=rows[MINUTES_MAX]["begins_at"] if len(rows) > MINUTES_MAX else None,
             gates=[GateMinute(**row) for row in gates],
@@ -119,7 +120,7 @@ class ReportStore:
         return EventFigures(
             event_id=event_id,
             title=title,
-            figures=await self._sums([row["show_id"] for row in rows]),
+            figures=await self.sums([row["show_id"] for row in rows]),
             shows=[ShowSum(**row) for row in rows],
         )
 
@@ -136,6 +137,10 @@ class ReportStore:
     async def sheet(self, show_ids: Sequence[int]) -> AsyncIterator[bytes]:
         """One row per seat that was ever sold, page by page, so that only one page is in memory."""
         yield to_csv([SHEET_COLUMNS])
+        async for page in self.sheet_rows(show_ids):
+            yield page
+
+    async def sheet_rows(self, show_ids: Sequence[int]) -> AsyncIterator[bytes]:
         after = (0, 0, -1)
         while rows := await self._reader.fetch(Q.seats_after, list(show_ids), *after, PAGE):
             yield to_csv([await self._row(row) for row in rows])
@@ -149,7 +154,11 @@ class ReportStore:
             cells[name] = row[name].isoformat() if row[name] else None
         return [cells[name] for name in SHEET_COLUMNS]
 
-    async def _sums(self, show_ids: Sequence[int]) -> SaleFigures:
+    async def seat_sums(self, show_ids: Sequence[int]) -> list[SeatSum]:
+        """Shows of which nothing was ever sold have none."""
+        return [SeatSum(**row) for row in await self._reader.fetch(Q.seat_sums, show_ids)]
+
+    async def sums(self, show_ids: Sequence[int]) -> SaleFigures:
         seats = require_row(await self._reader.fetchrow(Q.seat_counts, show_ids))
         revenue = await self._reader.fetch(Q.revenue, show_ids)
         refunds = await self._reader.fetch(Q.refunds, show_ids)

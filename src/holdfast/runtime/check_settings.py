@@ -48,6 +48,7 @@ def check_settings(config: Config, *, trial: bool) -> Iterator[Finding]:
     yield _proxies(config)
     yield _retention(config)
     yield _sign_in_services(config)
+    yield _traces(config)
 
 
 def _gateway(config: Config, trial: bool) -> Finding:
@@ -174,3 +175,16 @@ def _sign_in_services(config: Config) -> Finding:
     except OperatorError as trouble:
         return Finding(what, Severity.FAIL, "not readable", str(trouble))
     return Finding(what, Severity.OK, ", ".join(found) or "none: people sign in with a password or by mail")
+
+
+def _traces(config: Config) -> Finding:
+    from holdfast.engines.send_traces import check_traces
+
+    if not config.traces_url:
+        return Finding("traces", Severity.OK, "none are recorded")
+    try:
+        check_traces(config)
+    except OperatorError as trouble:
+        return Finding("traces", Severity.FAIL, "cannot be sent", str(trouble))
+    where = urlsplit(config.traces_url).hostname
+    return Finding("traces", Severity.OK, f"of {config.traces_ratio:.2%} of requests, to {where}")

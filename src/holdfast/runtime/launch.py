@@ -14,8 +14,9 @@ import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,15 @@ from holdfast.engines.embedded.supervise import Recipe, Supervisor
 from holdfast.engines.errors import OperatorError
 from holdfast.runtime.check_settings import is_trial
 from holdfast.runtime.children import build_command, build_environment, read_number, says_ready
+from holdfast.runtime.exit_codes import EXPECTED
 from holdfast.runtime.ports import is_alive, reserve_port, url_for, wait_until_ready
 from holdfast.runtime.sandbox_beside import refuse_without_gateway, sandbox_beside, sandbox_recipe
+from holdfast.runtime.secret_files import SecretWatch
 
 DRAIN_S = 30  # for requests under way when a web worker is stopped
 PREPARED_WITHIN_S = 600.0
-EXPECTED = 2  # exit code of trouble that the operator can put right
-DEMO_POOL_MAX = 4  # a connection to the ledger is up to 9 MB, and a demo has few visitors
+SECRETS_RETRY_S = 10.0  # changed secrets that do not work yet
+DEMO_POOL_MAX = 3  # a connection to the ledger is up to 9 MB, and a demo has few visitors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +99,37 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
                     announce(
                         Launched(url_for(options.host, port) if options.web else "", str(folder.path), facts)
                     )
-                    await asyncio.Event().wait()
+                    await _follow_secrets(supervisor, replace(options, config=config))
                 finally:
                     await supervisor.stop()
                     _forget_sums(folder)
                     _prepared(folder).unlink(missing_ok=True)
     except asyncio.CancelledError:  # stopped by a signal, and every child has ended
         return
+
+
+async def _follow_secrets(supervisor: Supervisor, options: LaunchOptions) -> None:
+    """Until we are stopped: when a file of a secret changes, every process is replaced, one after the other.
+
+    The file may have been changed before the server that it is for: wrong secrets are tried again.
+    """
+    watch = SecretWatch(os.environ)
+    while True:
+        await watch.changed()
+        while not await _replace_processes(supervisor, options):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(watch.changed(), SECRETS_RETRY_S)
+        print("holdfast: every process was replaced and has read its secrets again", file=sys.stderr)
+
+
+async def _replace_processes(supervisor: Supervisor, options: LaunchOptions) -> bool:
+    """The new secrets are tried first, by a preparation as at a start: wrong ones change nothing."""
+    try:
+        await _prepare(replace(options, is_demo=False, begins=False))
+    except OperatorError as trouble:
+        print(f"holdfast: the processes keep their secrets: {str(trouble) or 'see above'}", file=sys.stderr)
+        return False
+    return await supervisor.renew()
 
 
 def _with_demo_defaults(config: Config) -> Config:

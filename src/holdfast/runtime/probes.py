@@ -29,7 +29,8 @@ async def serve_probes(app: "App") -> AsyncIterator[None]:
     if not app.config.work_address:
         yield
         return
-    import uvicorn
+    from uvicorn.config import Config as UvicornConfig
+    from uvicorn.server import Server
 
     from holdfast.web.asgi import Application
 
@@ -37,17 +38,26 @@ async def serve_probes(app: "App") -> AsyncIterator[None]:
     async def opened() -> AsyncIterator["App"]:
         yield app
 
-    class ProbeServer(uvicorn.Server):
+    is_up = asyncio.Event()
+
+    class ProbeServer(Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            try:
+                await super().startup(sockets)
+            finally:
+                is_up.set()
+
         @contextmanager
         def capture_signals(self) -> Iterator[None]:  # signals stop the jobs, and they stop us
             yield
 
     application = Application(opened, ())
-    settings = uvicorn.Config(application, ws="none", log_config=None, access_log=False, server_header=False)
+    settings = UvicornConfig(application, ws="none", log_config=None, access_log=False, server_header=False)
     server = ProbeServer(settings)
     with _listen(app.config.work_address) as listener:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
+            await is_up.wait()  # then our caller reports that it is ready
             yield
         finally:
             application.is_draining = server.should_exit = True

@@ -80,5 +80,6 @@ def sandbox_recipe(config: Config, folder: DataFolder, *, port: int, web_url: st
         env=build_environment(config),
         ready=says_ready(ready),
         stop_within_s=10.0,
+        is_single=True,  # its books have one owner
         speaks=False,  # it stands in for another company's server, so its output is not logged
     )

@@ -4,6 +4,8 @@ Containers and systemd mount secrets as files. Users who may inspect a process c
 is part of crash reports, too; a file has an owner.
 """
 
+import asyncio
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from holdfast.config import Config, secret_file_names
 from holdfast.engines.errors import OperatorError
 
 SECRET_BYTES_MAX = 65_536
+LOOK_PAUSE_S = 1.0
 
 
 def load_config(env: Mapping[str, str]) -> Config:
@@ -29,6 +32,37 @@ def read_secret_files(env: Mapping[str, str]) -> dict[str, str]:
             raise OperatorError(f"{name} and {file_name} are both set: unset one of them")
         found[name] = _read(file_name, path)
     return found
+
+
+class SecretWatch:
+    """Notices that files of secrets have other contents than before."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._paths = [Path(env[name]) for name in secret_file_names() if env.get(name)]
+        self._seen = self._fingerprint()
+
+    async def changed(self, pause_s: float = LOOK_PAUSE_S) -> None:
+        """Returns after two looks that see the same new contents: a file may be written meanwhile."""
+        before = self._seen
+        while (now := self._fingerprint()) == self._seen or now != before:
+            before = now
+            await asyncio.sleep(pause_s)
+        self._seen = now
+
+    def _fingerprint(self) -> bytes:
+        """A file that is missing for a moment, while it is replaced, counts as empty."""
+        summed = hashlib.sha256()
+        for path in self._paths:
+            summed.update(hashlib.sha256(_read_bytes(path)).digest())
+        return summed.digest()
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(SECRET_BYTES_MAX + 1)
+    except OSError:
+        return b""
 
 
 def _read(file_name: str, path: str) -> str:

@@ -7,19 +7,16 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from holdfast.backup import refuse_older_ledger, refuse_other_ledger
 from holdfast.config import Config
-from holdfast.demo.only_demo_data import refuse_other_data
 from holdfast.engines.aside import favour_loop
 from holdfast.engines.embedded.folder import DataFolder
-from holdfast.engines.migrate import migrate
-from holdfast.engines.startup_checks import check_engines, connect
+from holdfast.engines.errors import OperatorError
 from holdfast.lean_import import freeze_imports
 from holdfast.runtime.launch import DRAIN_S
 from holdfast.runtime.probes import serve_probes
@@ -43,19 +40,26 @@ async def prepare(
 
     With `begins` the facts have the link of the first administrator, if there is none yet.
     """
+    from holdfast.backup import refuse_older_ledger, refuse_other_ledger
+    from holdfast.demo.only_demo_data import refuse_other_data
+    from holdfast.engines.startup_checks import check_engines, connect
+    from holdfast.runtime.check_redis import warn_of_other_servers
     from holdfast.runtime.check_settings import refuse_or_warn
+    from holdfast.runtime.house_schema import migrate_house
 
-    warnings = refuse_or_warn(config, trial=trial)
+    warnings = refuse_or_warn(config, trial=trial) + await warn_of_other_servers(config)
     connection = await connect(config.session_url)
     try:
         await check_engines(connection, config.redis_url)
         if is_demo:
             await refuse_other_data(connection)
-        await migrate(connection)
+        away = (await migrate_house(config, connection)).away
+        warnings += [f"{pod}: not reached, its shows refuse; {trouble}" for pod, trouble in away.items()]
         await refuse_older_ledger(connection, config.redis_url, Path(config.data_dir))
         await refuse_other_ledger(connection, config.redis_url)
     finally:
         await connection.close()
+    await _refuse_restored_pods(config, away)
     for warning in warnings:
         print(f"holdfast: warning: {warning}", file=sys.stderr)
     if not is_demo and not begins:
@@ -72,6 +76,26 @@ async def prepare(
         facts = await populate(app, progress)
         await begin_now(app.outbox)
     return {"accounts": facts.accounts, "shows": facts.shows[:SHOWS_PRINTED_MAX]}
+
+
+async def _refuse_restored_pods(config: Config, away: Container[str]) -> None:
+    from holdfast.backup import refuse_older_ledger, refuse_other_ledger
+    from holdfast.engines.startup_checks import connect
+    from holdfast.pods import parse_pods
+    from holdfast.pods.store import is_pod
+
+    for place in parse_pods(config.pods):
+        if place.name in away:
+            continue
+        connection, own = await connect(place.database_url), place.configure(config)
+        try:
+            if await is_pod(connection, place.name):
+                await refuse_older_ledger(connection, own.redis_url, Path(own.data_dir))
+                await refuse_other_ledger(connection, own.redis_url)
+        except OperatorError as trouble:
+            raise OperatorError(f"{place.name}: {trouble}") from None
+        finally:
+            await connection.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +119,11 @@ class Cue:
 
 def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = "") -> None:
     """One web worker, until SIGTERM; then nothing new, and what is under way is finished."""
-    import uvicorn
+    from uvicorn.config import Config as UvicornConfig
 
     from holdfast.app import asgi_app
     from holdfast.engines.metrics import metrics
+    from holdfast.engines.quiet_server import QuietServer
     from holdfast.site.templates_env import warm_up
     from holdfast.web import log
     from holdfast.web.connections import limited_http
@@ -110,7 +135,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     )
     warming.start()
 
-    class WorkerServer(uvicorn.Server):
+    class WorkerServer(QuietServer):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             application.is_draining = True  # /readyz says so on connections that are still open
             await super().shutdown(sockets)
@@ -120,7 +145,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
             if self.started:
                 cue.tell()
 
-    log.set_up()
+    log.set_up(config.log_format)
     metrics.share(DataFolder(config.data_dir).meter, "web")
     freeze_imports()
     favour_loop()
@@ -128,7 +153,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     cue.wait()
     warming.join(WARM_WITHIN_S)
     server = WorkerServer(
-        uvicorn.Config(
+        UvicornConfig(
             application,
             loop="uvloop",
             http=limited_http(config),
@@ -163,9 +188,10 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
     from holdfast.background import worker_jobs
     from holdfast.engines.loop import running
     from holdfast.engines.metrics import metrics
+    from holdfast.engines.send_traces import send_traces
     from holdfast.web import log
 
-    log.set_up()
+    log.set_up(config.log_format)
     metrics.share(DataFolder(config.data_dir).meter, "work")
     freeze_imports()
 
@@ -174,6 +200,7 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
         for sign in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(sign, stop.set)
         async with (
+            send_traces(config, "work"),
             open_app(config) as app,
             running(worker_jobs(app, parse_only(only, WORKED))),
             serve_probes(app),

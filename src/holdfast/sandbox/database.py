@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.postgres import Queries
+from holdfast.engines.named_queries import Queries
 from holdfast.sandbox.payment import (
     SandboxDispute,
     SandboxPayment,

@@ -49,6 +49,7 @@ from holdfast.sandbox.payment import (
 
 KEYS_REMEMBERED_MAX = 100_000  # keys whose first request failed or got lost on purpose
 ANSWERS_STORED_S = 48 * 3600
+CAPTURE_LOOK_S, IDLE_LOOK_S = 0.05, 0.25  # between two looks at what is due: soon, or not
 DUE_MAX = 200  # late payments captured in one transaction
 SLOW_GRACE_S = 1.0  # when we are killed during a slow answer, its payment is captured this much later
 WEBHOOK_FIRST_GRACE_S = 5.0
@@ -192,6 +193,10 @@ class GatewayCore:
         self.settings = settings
 
     # ── jobs ────────────────────────────────────────────────────────────────────────
+
+    def pause_s(self) -> float:
+        """Of capture_due: short while a payment is due soon."""
+        return CAPTURE_LOOK_S if self._next_due < time() + IDLE_LOOK_S else IDLE_LOOK_S
 
     async def capture_due(self) -> int:
         """Payments whose time has come."""

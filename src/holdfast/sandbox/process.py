@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-import uvicorn
 import uvloop
 from msgspec import Struct
+from uvicorn.config import Config as UvicornConfig
 
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.loop import running
+from holdfast.engines.quiet_server import QuietServer
 from holdfast.lean_import import freeze_imports
 from holdfast.sandbox.api import SandboxApplication
 from holdfast.sandbox.database import SandboxDatabase
@@ -30,7 +31,6 @@ ACCOUNT = "acct_sandbox"
 BACKLOG = 2048
 KEEP_ALIVE_S = 75
 DRAIN_S = 5  # a silent connection would keep us much longer
-CAPTURE_LOOK_S = 0.05
 FORGET_PAUSE_S = 60.0
 
 
@@ -68,7 +68,7 @@ async def open_sandbox(
                 database.on_new_webhooks, core.send_now = sender.enqueue_new, sender.send_now
                 await stack.enter_async_context(sender.open())
             await stack.enter_async_context(
-                running([(CAPTURE_LOOK_S, core.capture_due), (FORGET_PAUSE_S, core.forget_answers)])
+                running([(core.pause_s, core.capture_due), (FORGET_PAUSE_S, core.forget_answers)])
             )
             served = {
                 "pay": payment_pages(merchant),
@@ -84,7 +84,7 @@ def serve_here(setup: SandboxSetup, host: str, port: int, ready: Callable[[str],
     shared = _bound(host, port)
     url = _url(shared)
 
-    class SandboxServer(uvicorn.Server):
+    class SandboxServer(QuietServer):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
@@ -136,8 +136,8 @@ def _url(shared: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _uvicorn(application: SandboxApplication) -> uvicorn.Config:
-    return uvicorn.Config(
+def _uvicorn(application: SandboxApplication) -> UvicornConfig:
+    return UvicornConfig(
         application,
         http="httptools",
         ws="none",

@@ -15,9 +15,9 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import time
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import aiohttp
 import structlog
 from msgspec.structs import replace
 
@@ -27,11 +27,15 @@ from holdfast.sandbox.gateway import GatewayCore
 from holdfast.sandbox.payment import SandboxWebhook
 from holdfast.sandbox.webhook import WebhookRenderer, render_native_webhook
 
+if TYPE_CHECKING:  # imported with the first webhook: 8 MB
+    from aiohttp import ClientSession
+
 log = structlog.get_logger(__name__)
 
 SENDERS = 16  # connections
 READY_MAX = 4000  # webhooks in memory; more stay in the database until there is room
 LOOK_S = 0.05  # between two looks at what is due
+IDLE_LOOK_S = 0.25  # the same, while nothing is due soon
 RECORD_PAUSE_S = 0.05  # what arrived is noted down together
 UNREACHABLE_PAUSE_FIRST_S = 0.1
 UNREACHABLE_PAUSE_MAX_S = 2.0
@@ -59,7 +63,7 @@ class WebhookSender:
         self._database = database
         self._core = core
         self._url = check_url(url)
-        self._session: aiohttp.ClientSession | None = None
+        self._session: ClientSession | None = None
         self._secrets = [secret.encode() for secret in secrets]
         self._ready_max = ready_max
         self.counts: Counter[str] = Counter()
@@ -67,6 +71,7 @@ class WebhookSender:
         self._has_ready = asyncio.Event()
         self._in_memory: set[int] = set()  # ready, under way, or delivered and not noted down yet
         self._arrived: list[int] = []
+        self._has_arrived = asyncio.Event()
         self._next_due = 0.0  # the first look finds what an earlier life left
         self._is_behind = False
         self._paused_until = 0.0
@@ -76,7 +81,7 @@ class WebhookSender:
     async def open(self) -> AsyncIterator["WebhookSender"]:
         """Sends while the block runs. Webhooks in flight at its end are sent again by the next process."""
         async with AsyncExitStack() as stack:
-            self._session = await stack.enter_async_context(_session())
+            stack.push_async_callback(self._close_session)
             tasks = [
                 asyncio.create_task(job)
                 for job in (
@@ -136,7 +141,10 @@ class WebhookSender:
 
     async def _post(self, webhook: SandboxWebhook) -> int:
         """The response status; 0 when the answer did not come. Raises MerchantUnreachable."""
-        assert self._session is not None
+        import aiohttp
+
+        if self._session is None:
+            self._session = _session()
         payment = self._database.payment(webhook.payment_id)
         assert payment is not None, "a webhook is stored together with its payment"
         headers, body = self._render(webhook, payment, self._secrets, int(time()))
@@ -150,6 +158,11 @@ class WebhookSender:
             raise MerchantUnreachable(str(error)) from None
         except (aiohttp.ClientError, TimeoutError):
             return 0
+
+    async def _close_session(self) -> None:
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
 
     async def _next(self) -> SandboxWebhook:
         while True:
@@ -207,10 +220,12 @@ class WebhookSender:
 
     def _mark_delivered(self, webhook: SandboxWebhook) -> None:
         self._arrived.append(webhook.seq)
+        self._has_arrived.set()
 
     async def _refill_loop(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
+            is_soon = self._is_behind or self._next_due < time() + IDLE_LOOK_S
+            await asyncio.sleep(LOOK_S if is_soon else IDLE_LOOK_S)
             now = time()
             if len(self._ready) < self._ready_max // 4 and (self._is_behind or now >= self._next_due):
                 self._take_due(now)
@@ -225,7 +240,9 @@ class WebhookSender:
 
     async def _record_loop(self) -> None:
         while True:
+            await self._has_arrived.wait()
             await asyncio.sleep(RECORD_PAUSE_S)
+            self._has_arrived.clear()
             await self._flush()
 
     async def _flush(self) -> None:
@@ -237,6 +254,7 @@ class WebhookSender:
         except Exception as error:
             log.warning("webhooks not noted down", count=len(arrived), error=repr(error))
             self._arrived += arrived
+            self._has_arrived.set()
         else:
             self._in_memory.difference_update(arrived)
 
@@ -254,8 +272,10 @@ def check_url(url: str) -> str:
     return url
 
 
-def _session() -> aiohttp.ClientSession:
+def _session() -> "ClientSession":
     """Connections stay open between webhooks: they are as frequent as payments."""
+    import aiohttp
+
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),  # the number of couriers is the limit
         cookie_jar=aiohttp.DummyCookieJar(),

@@ -140,3 +140,6 @@ UPDATE listing
 SELECT show_id, from_price_minor
   FROM listing_show
  WHERE show_id = ANY ($1::bigint[]);
+
+-- name: is_due
+SELECT count(*) FROM (SELECT FROM listing_due WHERE due_at <= now() ORDER BY id LIMIT 1) AS due;

@@ -3,11 +3,13 @@
 import time
 from collections.abc import Sequence
 
-from holdfast.engines.loop import Job
+from holdfast.engines.loop import Job, Pause, WhenDue
+from holdfast.engines.postgres import Queries
 from holdfast.outbox import CityChanged, Consumer, EventChanged, Fact, VenueChanged
 from holdfast.search.index import COUNTS_WAIT_S, SearchIndex
 from holdfast.search.store import SearchStore
 
+Q = Queries("holdfast.search", "index")
 GROUP = "search"
 SHOW_KINDS = ("show.on_sale", "show.changed", "show.cancelled")
 KINDS = (
@@ -16,7 +18,7 @@ KINDS = (
     *("booking.held", "booking.confirmed", "booking.expired", "booking.cancelled", "booking.failed"),
     *("booking.refunded", "booking.reduced", "booking.blocked"),
 )
-WRITE_PAUSE_S = 0.5
+WRITE_PAUSE_S = 1.0
 COUNTS_PAUSE_S = 1.0
 PAST_PAUSE_S = 30.0
 COUNT_PAUSE_S = 20.0
@@ -65,10 +67,10 @@ def build_consumer(index: SearchIndex) -> Consumer:
     return Consumer(group=GROUP, kinds=KINDS, call_many=SearchConsumer(index).handle_many)
 
 
-def list_jobs(index: SearchIndex, search: SearchStore) -> list[tuple[float, Job]]:
+def list_jobs(index: SearchIndex, search: SearchStore) -> list[tuple[Pause, Job]]:
     return [
         (COUNT_PAUSE_S, search.count_all),
-        (WRITE_PAUSE_S, index.write_due),
-        (COUNTS_PAUSE_S, index.write_counts),
+        (WhenDue(Q.is_due, WRITE_PAUSE_S), index.write_due),
+        (WhenDue(Q.is_due, COUNTS_PAUSE_S), index.write_counts),
         (PAST_PAUSE_S, index.mark_past),
     ]

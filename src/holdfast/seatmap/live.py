@@ -50,6 +50,7 @@ LOOK_AFTER_HOLD_S = 0.5  # then the end of a new hold is known, and looked for w
 LOOKS_MAX = 200
 AWAY_PAUSE_S = 0.5
 AHEAD_S_MAX = 5.0  # a version that is not reached within this was invented
+PAUSE_S, UNWATCHED_PAUSE_S = 0.05, 0.25  # of both jobs, with viewers and without
 LINGER_S = 10.0  # a feed without viewers is dropped after this: viewers come back
 REFUSED_S = 5
 RETRIES_MS = (500, 700, 900, 1100, 1300, 1500, 1700, 1900)  # dealt out: not everybody comes back at once
@@ -138,6 +139,10 @@ class LiveMaps:
         await self._redis.close()
 
     # ── jobs ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def pause_s(self) -> float:
+        """Of both jobs: a process without viewers looks rarely whether there are some."""
+        return PAUSE_S if self._feeds else UNWATCHED_PAUSE_S
 
     async def follow(self) -> int:
         """One round: wait for changes, send them, and wait a tick. 0 if there are no viewers."""

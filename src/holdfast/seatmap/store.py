@@ -30,6 +30,7 @@ LEDGER_FRESH_S = 1.0  # while Redis is down, PostgreSQL builds a map at most thi
 MAPS_MAX = 100_000  # cached shows; their bytes are limited, and the one that changed first is dropped first
 TRIES_MAX = 5
 REBUILDS_AT_ONCE_MAX = 2
+REST, REST_MAX_S = 4, 0.25  # after a rebuild its show rests so many times as long: time for other shows
 OFFERED_FOR_S = 1.0  # alternatives of an earlier map; then better ones that came free are found, too
 PLANS_MAX = 32  # layouts; half a megabyte each for a stadium
 
@@ -63,6 +64,7 @@ class SeatMap:
         # A rebuild has a connection for its transaction and may need a second one for the catalogue: with
         # one rebuild per connection all of them would wait for each other.
         self._rebuilding = asyncio.Semaphore(REBUILDS_AT_ONCE_MAX)
+        self._rests_until: dict[int, float] = {}  # by show
         # By hash of the layout; what hold.lua needs to choose seats: see choose.lua.
         self.plans: Cache[str, dict[str, bytes]] = Cache(
             self._load_plans, fresh_s=float("inf"), size_max=PLANS_MAX
@@ -182,40 +184,52 @@ class SeatMap:
             self._drop(show_id)
 
     async def _rebuild(self, show_id: int) -> int:
+        """The first one at once. A show that is rebuilt again and again gets a fifth of our time at most."""
+        await asyncio.sleep(self._rests_until.get(show_id, 0) - time.monotonic())
+        async with self._rebuilding:
+            began = time.monotonic()
+            try:
+                return await self._replace_map(show_id)
+            finally:
+                now = time.monotonic()
+                resting = {show: until for show, until in self._rests_until.items() if until > now}
+                rest_s = min(REST * (now - began), REST_MAX_S)
+                self._rests_until = resting | {show_id: now + rest_s}
+
+    async def _replace_map(self, show_id: int) -> int:
         """Lock the sale against holds being opened, raise the epoch, read, publish, unlock.
 
         Everything that can be done before the lock is: holds of the show wait for as long as it lasts.
         """
-        async with self._rebuilding:
-            before = await self._bookings.sale(show_id)
-            if before is None:
+        before = await self._bookings.sale(show_id)
+        if before is None:
+            raise NoSuchShow(show=show_id)
+        show = await self._catalogue.show_at_revision(show_id, before.revision)
+        fields = await self.plans.get(show.layout.hash)
+        found, is_ours = await self.claims.epoch(show_id)
+        async with self._postgres.transaction() as tx:
+            sale = await lock_sale_for_rebuild(tx, show_id)
+            if sale is None:
                 raise NoSuchShow(show=show_id)
-            show = await self._catalogue.show_at_revision(show_id, before.revision)
-            fields = await self.plans.get(show.layout.hash)
-            found, is_ours = await self.claims.epoch(show_id)
-            async with self._postgres.transaction() as tx:
-                sale = await lock_sale_for_rebuild(tx, show_id)
-                if sale is None:
-                    raise NoSuchShow(show=show_id)
-                is_done = sale.epoch > before.epoch or (is_ours and found == sale.epoch)
-                if is_done and not sale.map_stale:
-                    return sale.epoch  # another process was faster
-                if sale.revision != show.revision:
-                    # Changed a moment ago. The show may have grown, and the map needs a byte for every seat.
-                    show = await self._catalogue.show_at_revision(show_id, sale.revision)
-                    fields = await self.plans.get(show.layout.hash)
-                # Above both: Redis may have a later epoch than PostgreSQL if an earlier rebuild published its
-                # map and died before its commit.
-                epoch = max(found, sale.epoch) + 1
-                contents = MapContents(show.layout.seat_count)
-                async for part in bookings_on_map(tx, show_id):
-                    contents.add(part)
-                contents.lapses = await lapses_on_map(tx, show_id)
-                await raise_epoch(tx, show_id, epoch)
-                # Published before the commit that unlocks the sale: a hold that waited for the lock sees the
-                # new epoch, knows that its claim is missing from this map, and adds it.
-                if not await self.claims.build(show_id, _blueprint(epoch, sale, contents, fields)):
-                    raise EngineDown("holds")  # Redis has a later map: our epoch was read too early
+            is_done = sale.epoch > before.epoch or (is_ours and found == sale.epoch)
+            if is_done and not sale.map_stale:
+                return sale.epoch  # another process was faster
+            if sale.revision != show.revision:
+                # Changed a moment ago. The show may have grown, and the map needs a byte for every seat.
+                show = await self._catalogue.show_at_revision(show_id, sale.revision)
+                fields = await self.plans.get(show.layout.hash)
+            # Above both: Redis may have a later epoch than PostgreSQL if an earlier rebuild published its
+            # map and died before its commit.
+            epoch = max(found, sale.epoch) + 1
+            contents = MapContents(show.layout.seat_count)
+            async for part in bookings_on_map(tx, show_id):
+                contents.add(part)
+            contents.lapses = await lapses_on_map(tx, show_id)
+            await raise_epoch(tx, show_id, epoch)
+            # Published before the commit that unlocks the sale: a hold that waited for the lock sees the
+            # new epoch, knows that its claim is missing from this map, and adds it.
+            if not await self.claims.build(show_id, _blueprint(epoch, sale, contents, fields)):
+                raise EngineDown("holds")  # Redis has a later map: our epoch was read too early
         return epoch
 
     async def _load_plans(self, layout_hash: str) -> dict[str, bytes]:

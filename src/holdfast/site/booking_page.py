@@ -19,7 +19,6 @@ from holdfast.accounts import Session
 from holdfast.bookings import Booking, HoldGone, NoSuchBooking, public_id
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Invalid, Refusal
-from holdfast.legal import TermsInForce
 from holdfast.site.booking_view import BookingView, DisplayState
 from holdfast.site.cookies import get_session, safe_path
 from holdfast.site.errors import SignInFirst
@@ -127,7 +126,6 @@ async def render_booking(
         session=session,
         config=app.config,
         gateway=app.saga_runner.gateway.name,
-        terms=await app.legal.terms_of_show(booking.show_id) if _is_held(view) else TermsInForce(),
         back=current_path(request),
     )
 
@@ -196,10 +194,6 @@ def notice_for_refusal(request: Request, refusal: Refusal, typed: dict[str, str]
         return PageNotice("bad", "", "", wrong=wrong, typed=typed, status=refusal.status)
     groups: Any = details.get("alternatives") or []
     return PageNotice("bad", title, sentence, typed=typed, alternatives=list(groups), status=refusal.status)
-
-
-def _is_held(view: BookingView) -> bool:
-    return view.display_state is DisplayState.HELD
 
 
 def gateway_sources(app: "App", view: BookingView) -> dict[str, str]:

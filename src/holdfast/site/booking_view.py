@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from holdfast.bookings import BookingPage, BookingState
+from holdfast.legal import NO_TERMS, TermsInForce
 from holdfast.payments import Payment, PaymentStep
 from holdfast.tickets import PrintedTicket, TicketShow
 
@@ -159,6 +160,7 @@ class BookingView:
     tickets: Sequence[ShownTicket] = ()
     other_holds: Sequence[OtherHold] = ()
     sell_back: str = ""  # open, sold, withdrawn, closed: of the last time
+    agreement: TermsInForce = NO_TERMS  # what the buyer of a hold agrees to
     is_offer: bool = False  # of the waitlist: declined instead of released, and not extended
 
     @property

@@ -40,6 +40,7 @@ from holdfast.site.pages import (
 from holdfast.site.second_step import render_second_step
 from holdfast.site.signed_in import HOME, client_address, client_device, is_valid, signed_in_redirect
 from holdfast.tickets import ResendMax, TicketShow
+from holdfast.web.every_pod import ask_every_pod
 from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
@@ -112,12 +113,16 @@ async def _confirm(request: Request, text: str, session: Session | None, passwor
 
 async def _send_tickets(app: "App", guest_id: int) -> None:
     """What could not be mailed to an address that was not proved."""
-    for booking in await app.bookings.bookings_of(guest_id, before=NUMBER_MAX, limit=RESENT_MAX):
-        if booking.state is BookingState.CONFIRMED:
-            try:
-                await app.tickets.resend(booking.show_id, booking.number, guest_id)
-            except ResendMax:
-                return
+
+    async def send(each: "App") -> None:
+        for booking in await each.bookings.bookings_of(guest_id, before=NUMBER_MAX, limit=RESENT_MAX):
+            if booking.state is BookingState.CONFIRMED:
+                try:
+                    await each.tickets.resend(booking.show_id, booking.number, guest_id)
+                except ResendMax:
+                    return
+
+    await ask_every_pod(app, send)
 
 
 async def _reset(request: Request, text: str, session: Session | None, password: str) -> Response:

@@ -15,6 +15,7 @@ from holdfast.bookings import (
 )
 from holdfast.catalogue import ShowOnSale
 from holdfast.holds import can_merge
+from holdfast.site.booking_lookups import look_up
 from holdfast.site.booking_view import (
     SUSPENDED,
     BookedSeat,
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from holdfast.app import App
 
 
-LATEST_MAX = 30  # latest bookings searched for other holds
-NUMBER_MAX = 2**62
 HAS_TICKETS = (BookingState.CONFIRMED, BookingState.REFUNDED)
 ENDED = {"paid", "declined", "called_off", "expired"}
 
@@ -50,11 +49,12 @@ async def load_booking_view(
     """`now` is the ledger's clock, if the caller has just read it."""
     show = await app.catalogue.show_on_sale(booking.show_id)
     terms = await app.catalogue.terms(show, booking.revision)
+    found = await look_up(app, session, booking)
+    payment = found.payment
     # A booking without a payment has no payment history to load.
-    payment = await app.payments.latest(booking.show_id, booking.number) if booking.amount_minor else None
     refunds = (await app.refunds.shown_many([booking]))[0] if payment is not None else []
     page = booking_page(booking, show, terms, refunds)
-    has_tickets, is_held = booking.state in HAS_TICKETS, booking.state is BookingState.HELD
+    has_tickets = booking.state in HAS_TICKETS
     return BookingView(
         page=page,
         occasion=await app.tickets.recent_occasion(booking.show_id),
@@ -68,34 +68,21 @@ async def load_booking_view(
         now=now or await app.refund_store.ledger_now(),
         payment_history=await _payment_history(app, booking) if payment is not None else (),
         tickets=await _tickets(app, transfer_sender(session, booking), booking) if has_tickets else (),
-        other_holds=await _other_holds(app, session, booking, show) if is_held else (),
+        other_holds=[_other_hold(booking, one, show) for one in found.holds if one.number != booking.number],
+        agreement=found.agreement,
         sell_back=await app.waitlists.return_state(booking, show),
         is_offer=booking.is_offer,
     )
 
 
-async def _other_holds(
-    app: "App", session: Session, booking: Booking, show: ShowOnSale
-) -> Sequence[OtherHold]:
+def _other_hold(booking: Booking, other: Booking, show: ShowOnSale) -> OtherHold:
     """A buyer who went back and held again shall not pay twice without noticing."""
-    found = [
-        one
-        for owner_id in session.owner_ids
-        for one in await app.bookings.bookings_of(owner_id, before=NUMBER_MAX, limit=LATEST_MAX)
-    ]
-    return [
-        OtherHold(
-            booking_id=public_id(one.show_id, one.number),
-            seats=[show.layout.labels[seat] for seat in one.seats],
-            expires_at=one.expires_at,
-            can_merge=can_merge(booking, one, show),
-        )
-        for one in found
-        if one.show_id == booking.show_id
-        and one.number != booking.number
-        and one.state is BookingState.HELD
-        and one.expires_at > session.seen_at
-    ]
+    return OtherHold(
+        booking_id=public_id(other.show_id, other.number),
+        seats=[show.layout.labels[seat] for seat in other.seats],
+        expires_at=other.expires_at,
+        can_merge=can_merge(booking, other, show),
+    )
 
 
 def transfer_sender(session: Session, booking: Booking) -> Giver:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
@@ -28,7 +29,8 @@ from holdfast.site.show_view import split_standing
 from holdfast.site.templates_env import assets_version, static_files
 from holdfast.tickets import NoSuchTicket
 from holdfast.waitlist import EntryPage
-from holdfast.web.routing import RouteTable, get_app
+from holdfast.web.every_pod import ask_every_pod
+from holdfast.web.routing import RouteTable, follow_show, get_app
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -81,6 +83,7 @@ class MyBookings:
     offered: Sequence[ReceivedTicket]  # to be accepted
     now: datetime
     waitlists: Sequence[ListedWaitlist] = ()
+    is_complete: bool = True  # False: a pod cannot be reached, and what it has is missing
 
     @property
     def is_empty(self) -> bool:
@@ -89,7 +92,35 @@ class MyBookings:
 
 
 async def load_my_bookings(app: "App", session: Session) -> MyBookings:
-    """Open ones, then what is coming, the soonest first, then what came to nothing, then what is over."""
+    """Open ones, then what is coming, the soonest first, then what came to nothing, then what is over.
+
+    Of every pod that can be reached.
+    """
+    answers = await ask_every_pod(app, lambda each: _load_of_pod(each, session))
+    return _merge(answers.values, is_complete=answers.is_complete)
+
+
+def _merge(parts: Sequence[MyBookings], *, is_complete: bool) -> MyBookings:
+    return MyBookings(
+        open=sorted(chain(*(part.open for part in parts)), key=lambda one: one.expires_at),
+        coming=sorted(chain(*(part.coming for part in parts)), key=_starts_at),
+        ended=sorted(chain(*(part.ended for part in parts)), key=_starts_at),
+        past=sorted(chain(*(part.past for part in parts)), key=_starts_at, reverse=True),
+        given=list(chain(*(part.given for part in parts))),
+        offered=list(chain(*(part.offered for part in parts))),
+        now=parts[0].now,
+        waitlists=list(chain(*(part.waitlists for part in parts))),
+        is_complete=is_complete,
+    )
+
+
+def _starts_at(listed: ListedBooking) -> datetime:
+    starts_at: datetime = listed.show["starts_at"]
+    return starts_at
+
+
+async def _load_of_pod(app: "App", session: Session) -> MyBookings:
+    """Open ones, what is coming, what came to nothing, what is over; in no order."""
     now = session.seen_at
     bookings: list[Booking] = []
     for owner_id in session.owner_ids:
@@ -111,10 +142,10 @@ async def load_my_bookings(app: "App", session: Session) -> MyBookings:
     ended = [one for one in rest if one.show["ends_at"] > now]
     past = [one for one in rest if one not in ended]
     return MyBookings(
-        open=sorted(is_open, key=lambda one: one.expires_at),
-        coming=sorted(coming, key=lambda one: one.show["starts_at"]),
-        ended=sorted(ended, key=lambda one: one.show["starts_at"]),
-        past=sorted(past, key=lambda one: one.show["starts_at"], reverse=True),
+        open=is_open,
+        coming=coming,
+        ended=ended,
+        past=past,
         given=[
             ReceivedTicket(
                 shown=await build_shown_ticket(app, one, None, is_mine=True), show=shows[one.show_id]
@@ -193,11 +224,12 @@ class AcceptForm(Struct):
 async def post_accept(request: Request) -> Response:
     """Accepts a ticket that was transferred to the account's confirmed address."""
     data, session = await read_form(request, AcceptForm), await require_session(request)
-    app = get_app(request)
     try:
         place = from_public_id(data.ticket)
     except NoSuchBooking:
         raise NoSuchTicket from None
+    follow_show(request, place[0])
+    app = get_app(request)
     ticket = await app.acceptance.accept(place, session.account_id, session.account.proved_email)
     return redirect(f"/tickets/{await app.tickets.link(ticket)}")
 

@@ -39,8 +39,9 @@ from holdfast.tickets.store import LISTED_MAX, Tickets
 from holdfast.tickets.ticket import STEP_S
 from holdfast.tickets.transfer import Giver, TransferBody, TransferPage
 from holdfast.web.caller import Role
+from holdfast.web.every_pod import ask_every_pod, cut_page
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import BIGINT_MAX, RouteTable, get_app, get_caller
+from holdfast.web.routing import BIGINT_MAX, RouteTable, follow_show, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
 BOOKING = "/bookings/{booking}/tickets"
@@ -126,10 +127,17 @@ async def list_tickets(request: Request) -> Response:
     """My tickets, newest first: booked by me, given to me, or offered to my confirmed address."""
     parameters, me = query(TicketsQuery, request), await load_giver(request)
     before = parse_ticket_id(parameters.before)[1] if parameters.before else BIGINT_MAX
-    found = await get_tickets(request).of_owner(
-        [me.account_id], me.email, before=before, limit=parameters.size
+    answers = await ask_every_pod(
+        get_app(request),
+        lambda app: app.tickets.of_owner([me.account_id], me.email, before=before, limit=parameters.size),
     )
-    return answer(200, TicketList([await build_page(request, one, me) for one in found]), NO_STORE)
+    found = [ticket for tickets in answers.values for ticket in tickets]
+    found.sort(key=lambda ticket: ticket.serial, reverse=True)
+    pages = []
+    for ticket in cut_page(found, parameters.size, lambda ticket: ticket.serial):
+        follow_show(request, ticket.show_id)
+        pages.append(await build_page(request, ticket, me))
+    return answer(200, TicketList(pages, answers.is_complete), NO_STORE)
 
 
 @routes.get(ONE, answers={200: TicketPage}, refusals=(NoSuchTicket,))

@@ -4,8 +4,6 @@
 -- Admission, refund and transfer take the lock of the ticket's row first; whichever commits first wins, and
 -- the others see what it did. Several tickets are locked in the order of (show_id, number, seat).
 
-DROP VIEW IF EXISTS issued_ticket, suspended_ticket, ticket_for_refund, ticket_handover CASCADE;
-
 -- The oldest key whose codes and links are good at this show: 1, unless older ones were revoked.
 CREATE OR REPLACE FUNCTION oldest_ticket_key(p_show bigint) RETURNS int LANGUAGE sql STABLE AS $$
     SELECT coalesce(max(key_id), 0) + 1 FROM revoked_ticket_key WHERE show_id IN (0, p_show);
@@ -14,7 +12,7 @@ $$;
 -- A ticket with its buyer and the way it is checked. One that is suspended counts as void until it is not.
 -- LEFT: every ticket has its booking, and the planner, whose statistics may be older than the sale, cannot
 -- begin with the bookings and read all tickets of the show for each.
-CREATE VIEW issued_ticket AS
+CREATE OR REPLACE VIEW ticket_detail AS
 SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition, ticket.binding,
        coalesce(entry_policy.codes, 'fixed') AS codes,
        booking.owner_id AS booked_by, ticket.owner_id, ticket.owner_email,
@@ -25,8 +23,15 @@ SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition
   LEFT JOIN payable_booking AS booking USING (show_id, number)
   LEFT JOIN entry_policy USING (show_id);
 
+-- The same for earlier programs. Those of the first schema know no oldest_key. Goes after 0.1.
+-- keeps its columns: they are arguments of a constructor
+CREATE OR REPLACE VIEW issued_ticket AS
+SELECT show_id, number, seat, serial, edition, binding, codes, booked_by, owner_id, owner_email, issued_at,
+       voided_at, used_at, is_inside, oldest_key
+  FROM ticket_detail;
+
 -- Tickets that are void only because their payment is disputed.
-CREATE VIEW suspended_ticket AS
+CREATE OR REPLACE VIEW suspended_ticket AS
 SELECT show_id, serial FROM ticket WHERE suspended_at IS NOT NULL AND voided_at IS NULL;
 
 -- As of now, not of the statement that calls it: the ticket was locked meanwhile.
@@ -37,11 +42,11 @@ BEGIN
 END $$;
 
 -- What a refund must know of a ticket.
-CREATE VIEW ticket_for_refund AS
+CREATE OR REPLACE VIEW ticket_for_refund AS
 SELECT show_id, number, seat, voided_at, used_at, owner_id, owner_email FROM ticket;
 
 -- A transfer, for the messages to both sides.
-CREATE VIEW ticket_handover AS
+CREATE OR REPLACE VIEW ticket_handover AS
 SELECT show_id, serial, edition, from_id, email FROM ticket_transfer;
 
 -- The addresses of one person in transfers. The transfers themselves stay; a ticket that waits for one of the
@@ -50,6 +55,18 @@ CREATE OR REPLACE FUNCTION erase_ticket_addresses(p_addresses text[]) RETURNS vo
 BEGIN
     UPDATE ticket_transfer SET email = '' WHERE email = ANY (p_addresses);
     UPDATE ticket SET owner_email = '' WHERE owner_email = ANY (p_addresses);
+END $$;
+
+-- The same some time later: tickets that were given to the address since then are another person's.
+CREATE OR REPLACE FUNCTION erase_earlier_ticket_addresses(p_addresses text[], p_before timestamptz)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE ticket SET owner_email = ''
+     WHERE owner_email = ANY (p_addresses)
+       AND NOT EXISTS (SELECT FROM ticket_transfer AS t
+                        WHERE t.show_id = ticket.show_id AND t.serial = ticket.serial
+                          AND t.email = ticket.owner_email AND t.at > p_before);
+    UPDATE ticket_transfer SET email = '' WHERE email = ANY (p_addresses) AND at <= p_before;
 END $$;
 
 -- One ticket per seat, in the transaction that confirms the booking.

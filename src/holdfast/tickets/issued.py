@@ -190,6 +190,7 @@ class TicketPage(Struct, frozen=True, omit_defaults=True):
 
 class TicketList(Struct, frozen=True):
     tickets: list[TicketPage]
+    complete: bool = True  # false: a part of the box office cannot be reached, its tickets are missing here
 
 
 class LiveTicket(Struct, frozen=True):

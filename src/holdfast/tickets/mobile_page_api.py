@@ -25,12 +25,12 @@ from holdfast.tickets.api import (
     live_ticket,
     load_printed_ticket,
 )
-from holdfast.tickets.issued import Codes, PrintedTicket, Standing, TicketShow
+from holdfast.tickets.issued import Codes, IssuedTicket, PrintedTicket, Standing, TicketShow
 from holdfast.tickets.qr import svg
 from holdfast.tickets.texts import TicketTexts
 from holdfast.tickets.texts_files import texts_for
 from holdfast.web.responses import PAGE_TOKENS, answer, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, follow_show
 
 STATIC = resources.files("holdfast.tickets") / "static"
 SHELL = Template((STATIC / "ticket.html").read_text())
@@ -94,10 +94,17 @@ SCRIPTS = {name: (STATIC / name).read_bytes() for name in ("ticket.js", "worker.
 routes = RouteTable(tag="pages", bare=True)
 
 
+async def _ticket_at(request: Request) -> IssuedTicket:
+    """The ticket behind the link in the path."""
+    link = request.path_params["link"]
+    follow_show(request, await get_tickets(request).show_of_link(link))
+    return await get_tickets(request).ticket_at(link)
+
+
 @routes.get("/tickets/{link}")
 async def get_ticket_page(request: Request) -> Response:
     """A ticket for a phone; its address is the key to it."""
-    ticket = await get_tickets(request).ticket_at(request.path_params["link"])
+    ticket = await _ticket_at(request)
     occasion = await get_tickets(request).occasion(ticket.show_id)
     printed = await load_printed_ticket(request, ticket)
     texts = texts_for(locale_for(request.state.headers))
@@ -109,7 +116,7 @@ async def get_ticket_page(request: Request) -> Response:
 async def post_page_code(request: Request) -> Response:
     """The live code of the ticket on this page, for this phone."""
     body = read(PhoneBody, await request.body())
-    ticket = await get_tickets(request).ticket_at(request.path_params["link"])
+    ticket = await _ticket_at(request)
     code, secret = await bind_and_sign(request, [ticket], body.phone)
     return answer(200, live_ticket(ticket, code, secret), NO_STORE)
 

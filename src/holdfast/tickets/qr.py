@@ -7,8 +7,10 @@ modules. The quiet zone of four modules is part of every picture, so that no cal
 import io
 from base64 import b64encode
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import segno
+if TYPE_CHECKING:  # imported with the first code: 3 MB
+    from segno import QRCode
 
 QUIET = 4
 ERROR_CORRECTION = "m"
@@ -40,6 +42,8 @@ def png(code: str, scale: int = 8) -> bytes:
 
 
 @lru_cache(maxsize=QR_CACHE_MAX)
-def _drawn(code: str) -> segno.QRCode:
+def _drawn(code: str) -> "QRCode":
     """Cached, because a mail shows the same code as a picture and in its PDF."""
+    import segno
+
     return segno.make_qr(code, error=ERROR_CORRECTION, boost_error=False)

@@ -26,7 +26,7 @@ ON CONFLICT DO NOTHING;
 -- Those that wait for an address have never been shown: there is no code to replace.
 SELECT add_fact(show_id, number, 'tickets.sent_again', jsonb_build_object('account_id', account_id))
   FROM (SELECT DISTINCT show_id, number, coalesce(ticket.owner_id, booked_by) AS account_id
-          FROM issued_ticket AS ticket
+          FROM ticket_detail AS ticket
           JOIN show_detail USING (show_id)
          WHERE $1::bigint IN (0, show_id) AND ends_at > now() AND NOT cancelled
            AND voided_at IS NULL AND used_at IS NULL AND owner_email IS NULL) AS holder;
@@ -35,7 +35,7 @@ SELECT add_fact(show_id, number, 'tickets.sent_again', jsonb_build_object('accou
   SELECT t.*,
          EXISTS (SELECT FROM suspended_ticket AS s
                   WHERE s.show_id = t.show_id AND s.serial = t.serial) AS is_suspended
-    FROM issued_ticket AS t
+    FROM ticket_detail AS t
    WHERE show_id = $1 AND number = $2
 ORDER BY seat;
 
@@ -43,19 +43,19 @@ ORDER BY seat;
 SELECT t.*,
        EXISTS (SELECT FROM suspended_ticket AS s
                 WHERE s.show_id = t.show_id AND s.serial = t.serial) AS is_suspended
-  FROM issued_ticket AS t
+  FROM ticket_detail AS t
  WHERE show_id = $1 AND serial = $2;
 
 -- name: tickets_of_owner
 -- Those they booked and still own, those they were given, those waiting for their proved address ($2, NULL:
 -- none); newest first.
 SELECT * FROM (
-    SELECT issued_ticket.* FROM issued_ticket
+    SELECT ticket_detail.* FROM ticket_detail
      WHERE booked_by = ANY ($1::bigint[]) AND owner_id IS NULL AND owner_email IS NULL
      UNION ALL
-    SELECT issued_ticket.* FROM issued_ticket WHERE owner_id = ANY ($1::bigint[])
+    SELECT ticket_detail.* FROM ticket_detail WHERE owner_id = ANY ($1::bigint[])
      UNION ALL
-    SELECT issued_ticket.* FROM issued_ticket WHERE owner_email = $2
+    SELECT ticket_detail.* FROM ticket_detail WHERE owner_email = $2
 ) AS mine
  WHERE voided_at IS NULL AND serial < $3
  ORDER BY serial DESC

@@ -110,6 +110,17 @@ class Tickets:
         await self._read_keys()
         return len(sent)
 
+    async def send_reissued(self, show_id: int | None) -> int:
+        """In a pod, after a new key has arrived there: owners of tickets get theirs again. How many."""
+        async with self._postgres.transaction() as tx:
+            sent = await tx.fetch(Q.send_reissued, show_id or 0)
+        return len(sent)
+
+    async def newest_key(self) -> int:
+        """As the database has it now: the highest number."""
+        await self._read_keys()
+        return max(self._keys)
+
     async def _add_key(self, tx: Transaction, *, known_after_s: float) -> None:
         await tx.execute(Q.lock_ticket_keys)
         if len(await tx.fetch(Q.ticket_keys)) >= KEYS_MAX:
@@ -176,6 +187,10 @@ class Tickets:
 
     async def link(self, ticket: IssuedTicket) -> str:
         return build_link(await self._key_for(ticket), ticket.ticket)
+
+    async def show_of_link(self, link: str) -> int:
+        """The show that a link names. Raises NoSuchTicket for any other text."""
+        return read_link(link, await self.keys()).show_id
 
     async def ticket_at(self, link: str) -> IssuedTicket:
         """The ticket behind a link, unless it has changed hands since, or the link's key was revoked."""

@@ -141,11 +141,21 @@ class Transfers:
         """In the caller's transaction. `email` is proved. The new owner gets the ticket by mail, too."""
         is_over = await tx.fetchval(Q.show_is_over, place[0])
         found = await self._locked(tx, *place)
+        if found is not None and found.owner_id == account_id and found.edition == edition:
+            return found  # accepted with the same link before, whose answer was lost
         ticket = check_accepting(found, email, edition, is_over=bool(is_over))
         await tx.execute(Q.accept, *place, account_id)
         await tx.execute(Q.note_acceptance, *place, ticket.edition, account_id)
         await self._add_fact(tx, ticket, "tickets.sent_again", {"account_id": account_id})
         return await self._again(tx, ticket)
+
+    async def check_offer(
+        self, tx: Transaction, place: tuple[int, int], email: str, edition: int | None
+    ) -> None:
+        """Whether `accept` would succeed now. Raises what it would."""
+        is_over = await tx.fetchval(Q.show_is_over, place[0])
+        row = await tx.fetchrow(TICKETS.ticket, *place)
+        check_accepting(parse_ticket(row) if row else None, email, edition, is_over=bool(is_over))
 
     async def _locked(self, tx: Transaction, show_id: int, serial: int) -> IssuedTicket | None:
         await tx.fetchval(Q.lock_ticket, show_id, serial)

@@ -10,10 +10,8 @@
 -- Lock order: the row of the queue, then places, then turns. Joins of a show and the admission wait for each
 -- other at the queue's row; redeeming and leaving change rows of one person and never wait for it.
 
-DROP VIEW IF EXISTS current_queue, room_in_demand, called_person CASCADE;
-
 -- The queue of each room, with its settings. A draw without a time of its own is when the sale opens.
-CREATE VIEW current_queue AS
+CREATE OR REPLACE VIEW current_queue AS
 SELECT room.show_id, room.opens_at, coalesce(room.draw_at, show_detail.opens_at) AS draw_at, room.inside_max,
        room.per_minute_max, room.turn_s, room.window_s, room.opens_above_holds_per_second,
        room.opens_above_viewers,
@@ -28,7 +26,7 @@ SELECT room.show_id, room.opens_at, coalesce(room.draw_at, show_detail.opens_at)
 
 -- Rooms that open by themselves, and whose show has more holds per second or more viewers than they allow:
 -- over all web processes that have reported in the last seconds.
-CREATE VIEW room_in_demand AS
+CREATE OR REPLACE VIEW room_in_demand AS
 SELECT room.show_id
   FROM waiting_room AS room
   JOIN (SELECT demand.show_id, sum(demand.holds) AS holds, sum(demand.viewers) AS viewers
@@ -40,7 +38,7 @@ SELECT room.show_id
     OR room.opens_above_viewers BETWEEN 1 AND demand.viewers - 1;
 
 -- People whose turn it is now, and who have not come in yet.
-CREATE VIEW called_person AS
+CREATE OR REPLACE VIEW called_person AS
 SELECT turn.show_id, turn.opening, place.account_id, turn.called_at, turn.ends_at
   FROM queue_turn AS turn
   JOIN queue_place AS place USING (show_id, opening, number)

@@ -192,8 +192,8 @@ class AdmissionGuard:
 
     async def _load(self, _: str) -> GuardedShows:
         began_s = self._monotonic()
-        rows = await self._postgres.fetch(Q.guarded_rooms)
-        now = await self._postgres.fetchval(Q.clock) if not rows else rows[0]["now"]
+        found = await self._postgres.fetch(Q.guarded_rooms)
+        now, rows = found[0]["now"], [row for row in found if row["show_id"] is not None]
         if any(row["is_guarding"] for row in rows):
             since = self._passes.since or datetime.fromtimestamp(now.timestamp() - PASS_LIFE_MAX_S, UTC)
             ended = await self._postgres.fetch(Q.ended_passes, since)

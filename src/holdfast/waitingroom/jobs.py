@@ -26,6 +26,7 @@ from holdfast.waitingroom.web_load import forget_web_load, load_web_load
 
 Q = Queries("holdfast.waitingroom")
 STEPS = Queries("holdfast.waitingroom", "jobs")
+ROOMS_DUE = STEPS.is_due
 CALLED_MAX = 1_000  # per step and room
 QUIET_S = 300  # without a person waiting, a room that demand has opened closes
 PASSED_OVER = 2  # positions looked at per person to call: some have left

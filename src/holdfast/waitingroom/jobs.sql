@@ -103,3 +103,9 @@ INSERT INTO queue_log (show_id, opening, kind, joined, serving, inside, called, 
        FROM queue
       WHERE show_id = $1
         AND opening = $2;
+
+-- name: is_due
+-- Whether there is a room that may have something to do.
+SELECT count(*)
+  FROM (SELECT FROM queue WHERE state IN ('scheduled', 'open', 'admitting', 'overridden')
+      ORDER BY show_id LIMIT 1) AS due;

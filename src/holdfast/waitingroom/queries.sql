@@ -20,17 +20,17 @@ SELECT queue.*, now() AS now,
  WHERE queue.show_id = $1;
 
 -- name: guarded_rooms
--- Rooms whose show needs an admission, and those that open by themselves. Few.
-SELECT room.show_id, room.opening, room.opens_above_holds_per_second,
-       queue.state IN ('open', 'admitting') AS is_guarding, now() AS now
-  FROM queue
-  JOIN waiting_room AS room ON room.show_id = queue.show_id AND room.opening = queue.opening
- WHERE queue.state IN ('open', 'admitting')
-    OR queue.state = 'scheduled'
-       AND greatest(room.opens_above_holds_per_second, room.opens_above_viewers) > 0;
-
--- name: clock
-SELECT now();
+-- Rooms whose show needs an admission, and those that open by themselves, with the time. Few. Without a room
+-- there is one row, with the time alone.
+SELECT room.show_id, room.opening, room.opens_above_holds_per_second, room.is_guarding, now() AS now
+  FROM (VALUES (true)) AS always
+  LEFT JOIN (SELECT room.*, queue.state IN ('open', 'admitting') AS is_guarding
+               FROM queue
+               JOIN waiting_room AS room ON room.show_id = queue.show_id AND room.opening = queue.opening
+              WHERE queue.state IN ('open', 'admitting')
+                 OR queue.state = 'scheduled'
+                    AND greatest(room.opens_above_holds_per_second, room.opens_above_viewers) > 0) AS room
+    ON true;
 
 -- name: ended_passes
 -- Passes that were ended before their time, since $1; their windows would have gone on.

@@ -1,8 +1,6 @@
 -- waitlist/functions.sql: what one person waited for.
 
-DROP VIEW IF EXISTS waitlist_of_person CASCADE;
-
-CREATE VIEW waitlist_of_person AS
+CREATE OR REPLACE VIEW waitlist_of_person AS
 SELECT owner_id, show_id, number, seats, categories, price_minor_max, together, until, joined_at, state,
        ended_at
   FROM waitlist_entry;

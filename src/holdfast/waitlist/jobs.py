@@ -12,6 +12,7 @@ from holdfast.waitlist.offers import OfferSteps
 Q = Queries("holdfast.waitlist")
 log = structlog.get_logger(__name__)
 
+WAITLISTS_DUE = Q.is_due
 GROUP = "waitlist"
 POLL_PAUSE_S = 1.0
 SHOWS_MAX = 200  # in one go

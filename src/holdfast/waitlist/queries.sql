@@ -151,3 +151,7 @@ SELECT state, count(*)::int AS parties FROM waitlist_entry WHERE show_id = $1 GR
 
 -- name: reserved
 SELECT seat FROM seat_for_waitlist WHERE show_id = $1 ORDER BY seat;
+
+-- name: is_due
+-- Whether there is a waitlist that may have something to do.
+SELECT count(*) FROM (SELECT FROM waitlist WHERE is_live ORDER BY show_id LIMIT 1) AS due;

@@ -23,8 +23,10 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import Postgres
-from holdfast.errors import MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
+from holdfast.engines.postgres import AGAIN, Postgres
+from holdfast.engines.request_context import CURRENT_SCOPE
+from holdfast.engines.tracing import tracer
+from holdfast.errors import Busy, MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
 from holdfast.web.card_number import (
     find_long_number,
     refuse_card_number_in_query,
@@ -45,11 +47,11 @@ from holdfast.web.guards import (
 )
 from holdfast.web.health import HEALTH_ROUTES, Readiness
 from holdfast.web.idempotency import IdempotencyKeys, KeyUse
-from holdfast.web.log import CURRENT_SCOPE
 from holdfast.web.problems import render_engine_down, render_internal_error, render_refusal
 from holdfast.web.reference import reference_routes
+from holdfast.web.request_spans import CLIENT_LEFT, begin_span, end_span
 from holdfast.web.responses import Answer, Cors
-from holdfast.web.routing import Route, Table
+from holdfast.web.routing import Params, Route, Table
 
 log = structlog.get_logger(__name__)
 
@@ -73,6 +75,8 @@ class Served(Protocol):
     def organisations(self) -> Memberships: ...
     @property
     def api_keys(self) -> KeyVerifier: ...
+    def pod_chooser(self) -> "Callable[[Params], Served] | None":
+        """Which application answers, by the values in the path; None: this one answers all."""
 
 
 class Application:
@@ -97,6 +101,7 @@ class Application:
         self._ids = count(1)
         self.is_draining = False  # /readyz reports it: load balancers send no new clients
         self._app: Served | None = None
+        self._choose: Callable[[Params], Served] | None = None
         self.readiness = Readiness()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,6 +130,7 @@ class Application:
 
     def _use(self, app: Served) -> None:
         self._app = app
+        self._choose = app.pod_chooser()
         self._guards = Guards(app.accounts, app.organisations, app.api_keys, app.config)
         self._keys = IdempotencyKeys(app.postgres)
         self._cors = Cors(app.config.cors_origins)
@@ -142,13 +148,15 @@ class Application:
         route = routes.get(scope["method"])
         scope["path_params"] = params
         scope["state"] = {
-            "app": self._app,
+            "app": self._app if self._choose is None else self._choose(params),
             "request_id": request_id,
             "caller": None,
             "application": self,
             "headers": headers,
         }
         CURRENT_SCOPE.set(scope)
+        if tracer.is_on:
+            begin_span(scope, route)
         try:
             if route is None:
                 response = self._not_routed(scope["method"], headers, routes)
@@ -163,10 +171,15 @@ class Application:
         except EngineDown as down:
             log.warning("an engine is down", engine=down.engine, unknown=down.unknown)
             response = self._render_problem(scope, render_engine_down(down, request_id))
+        except AGAIN:  # a row is locked, or its show is being moved to another pod
+            log.warning("a lock was not to be had", path=scope["path"])
+            response = self._render_problem(scope, render_refusal(Busy(retry_after_s=1), request_id))
         except TimeoutError:
             log.warning("a request timed out", path=scope["path"])
             response = self._render_problem(scope, render_refusal(TimedOut(retry_after_s=1), request_id))
         except ClientDisconnect:
+            if tracer.is_on:
+                end_span(scope, CLIENT_LEFT)
             return
         except Exception:
             log.exception("a request broke", method=scope["method"], path=scope["path"])
@@ -270,6 +283,8 @@ class Application:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
     def _note(self, scope: Scope, route: Route | None, status: int, took_s: float) -> None:
+        if tracer.is_on:
+            end_span(scope, status)
         name = route.name if route is not None else NOWHERE
         metrics.observe("http_seconds", took_s, route=name)
         metrics.add("http_answers_total", 1, route=name, status=str(status))

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from holdfast.engines.postgres import Queries, Queryable
+from holdfast.engines.request_context import CURRENT_SCOPE
 from holdfast.web.caller import Origin
-from holdfast.web.log import CURRENT_SCOPE
 
 Q = Queries("holdfast.web", "audit_log")
 HOUSE = 0  # the chain of what belongs to no organisation

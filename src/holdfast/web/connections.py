@@ -10,6 +10,7 @@ Bodies and answers have their limits in web/guards.py, where requests are known 
 """
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -20,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from holdfast.config import Config
 from holdfast.engines.metrics import metrics
 from holdfast.web.guards import normalise_address
+from holdfast.web.request_spans import FROM_PROXY
 
 # After a refusal it reads on, for a while and so much: closing at once would reset the connection before the
 # refusal is read.
@@ -50,10 +52,13 @@ class ConnectionLimits:
             return 503
         key = normalise_address(address)
         is_full = 0 < self._per_address_max <= self._open[key]
-        if is_full and not is_trusted(address, self._proxies):
+        if is_full and not self.is_proxy(address):
             return 429
         self._open[key] += 1
         return None
+
+    def is_proxy(self, address: str) -> bool:
+        return is_trusted(address, self._proxies)
 
     def leave(self, address: str) -> None:
         key = normalise_address(address)
@@ -80,6 +85,15 @@ def _network(text: str) -> IPv4Network | IPv6Network | None:
         return None
 
 
+def has_left(transport: asyncio.Transport) -> bool:
+    """Whether a client without an address has closed its connection already.
+
+    What it sent can still be read, but not by whom: it would be taken for a program with our unix socket,
+    which is trusted like a proxy, and the retry of its request for that of another client.
+    """
+    return bool(transport.get_extra_info("socket").family != socket.AF_UNIX)
+
+
 class LimitedHttp(HttpToolsProtocol):
     """uvicorn's protocol. A request whose head arrives whole costs two comparisons and no timer."""
 
@@ -91,6 +105,12 @@ class LimitedHttp(HttpToolsProtocol):
         self._head_bytes = self._fed_bytes = self._ignored_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._address = self.client[0] if self.client else ""
+        self._is_counted = False
+        if self.client is None and has_left(transport):
+            self._is_refused = True
+            self.connections.discard(self)
+            transport.abort()
+            return
         status = self.limits.enter(self._address, len(self.connections))
         self._is_counted = status is None
         if status is None:
@@ -176,6 +196,22 @@ class LimitedHttp(HttpToolsProtocol):
         self._timer = self.loop.call_later(LINGER_S, self.transport.abort)
 
 
+class ParentHttp(LimitedHttp):
+    """For HOLDFAST_TRACES_PARENTS: records whether a trusted proxy sent a request.
+
+    Later that is unknown: the address of the client replaces that of the proxy.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._is_proxy = self.limits.is_proxy(self._address)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope[FROM_PROXY] = self._is_proxy  # type: ignore[literal-required]
+
+
 def limited_http(config: Config) -> type[asyncio.Protocol]:
     """The protocol of one worker, for uvicorn's `http`."""
-    return type("WorkerHttp", (LimitedHttp,), {"limits": ConnectionLimits(config)})
+    kind = ParentHttp if config.traces_parents else LimitedHttp
+    return type("WorkerHttp", (kind,), {"limits": ConnectionLimits(config)})

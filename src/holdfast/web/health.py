@@ -3,7 +3,7 @@
 /healthz  200 while the process responds at all: for the supervisor that restarts processes.
 /readyz   200 while it can serve; 503 while it drains, while the ledger is down, or before its migrations.
           Without Redis it is degraded and still ready: holds are decided by the ledger alone.
-/metrics  the numbers of all processes of this machine, for Prometheus.
+/metrics  the numbers of all processes of this machine, for Prometheus: text, or OpenMetrics with exemplars.
 """
 
 import asyncio
@@ -81,9 +81,9 @@ async def get_readyz(request: Request) -> Response:
 
 @routes.get("/metrics")
 async def get_metrics(request: Request) -> Response:
-    """Counters and timings in the text format of Prometheus."""
-    text = await asyncio.to_thread(metrics.text)
-    return Response(text, 200, NO_STORE, "text/plain; version=0.0.4; charset=utf-8")
+    """Counters and timings in the text format of Prometheus, or as OpenMetrics if `Accept` names it."""
+    text, content_type = await asyncio.to_thread(metrics.render, request.headers.get("accept", ""))
+    return Response(text, 200, NO_STORE, content_type)
 
 
 async def _migrations(postgres: Postgres) -> str:

@@ -1,6 +1,8 @@
 """One line a thing that happened, with the id of the request it happened in.
 
+A line of a batch has the ids of all requests in it; one of a sampled request has the id of its trace, too.
 On a terminal the lines are for people; everywhere else they are JSON, one object a line, for machines.
+HOLDFAST_LOG_FORMAT decides otherwise.
 What the libraries log (uvicorn, asyncio) goes the same way. Card numbers are taken out of every line, and so
 are links to tickets and those in mails: a link is the ticket, or opens the account.
 """
@@ -8,27 +10,25 @@ are links to tickets and those in mails: a link is the ticket, or opens the acco
 import logging
 import re
 import sys
-from contextvars import ContextVar
 from typing import Any
 
 import msgspec
 import structlog
-from starlette.types import Scope
 
+from holdfast.engines.request_context import REQUEST_IDS_MAX, find_request_ids
+from holdfast.engines.tracing import find_trace_id
 from holdfast.web.card_number import find_long_number, without_card_numbers
-
-# The request that is being answered. Each runs in a task of its own, so that setting it needs no resetting.
-CURRENT_SCOPE: ContextVar[Scope | None] = ContextVar("current_scope", default=None)
 
 SECRET_LINK = re.compile(r"/(tickets|link)/[\w-]{40,}", re.ASCII)  # 43 and more; a ticket's id has 20
 
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 
 
-def set_up(*, level: str = "INFO") -> None:
-    """Once, at the start of a process."""
+def set_up(log_format: str = "", *, level: str = "INFO") -> None:
+    """Once, at the start of a process. `log_format`: json or text; empty: text on a terminal, else JSON."""
+    for_people = log_format == "text" or (not log_format and sys.stderr.isatty())
     shared: list[Any] = [
-        with_request_id,
+        with_request,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -45,7 +45,7 @@ def set_up(*, level: str = "INFO") -> None:
     )
     output = logging.StreamHandler(sys.stderr)
     output.setFormatter(
-        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_last(sys.stderr.isatty()))
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_last(for_people))
     )
     root = logging.getLogger()
     root.handlers[:] = [output]
@@ -56,9 +56,15 @@ def set_up(*, level: str = "INFO") -> None:
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # a dozen lines a printed ticket
 
 
-def with_request_id(_logger: Any, _method: str, line: Any) -> Any:
-    if (scope := CURRENT_SCOPE.get()) is not None:
-        line["request_id"] = scope["state"]["request_id"]
+def with_request(_logger: Any, _method: str, line: Any) -> Any:
+    """A batch of one request has its id like any other line; one of many has a list."""
+    ids = find_request_ids()
+    if len(ids) == 1:
+        line["request_id"] = ids[0]
+    elif ids:
+        line["request_ids"] = ids[:REQUEST_IDS_MAX]
+    if (trace_id := find_trace_id()) is not None:
+        line["trace_id"] = trace_id
     return line
 
 

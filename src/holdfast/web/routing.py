@@ -53,6 +53,12 @@ def scope_app(scope: Scope) -> "App":
     return cast("App", scope["state"]["app"])
 
 
+def follow_show(request: Request, show_id: int) -> None:
+    """The pod that owns this show answers the rest of the request: its body named the show, not its path."""
+    state = request.scope["state"]
+    state["app"] = state["app"].router.for_show(show_id)
+
+
 def get_caller(request: Request) -> Caller:
     """The signed-in caller. Only for routes with a role: those of public routes have none."""
     caller: Caller | None = request.scope["state"]["caller"]

@@ -4,9 +4,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.web.caller import Right, Role
+from holdfast.web.every_pod import ask_every_pod
 from holdfast.web.responses import answer, query, read
 from holdfast.web.routing import RouteTable, get_app, get_scope
-from holdfast.webhooks_out.delivery import DeliveriesQuery, DeliveryList, DeliveryPage, Replayed, ReplaySince
+from holdfast.webhooks_out.delivery import (
+    DeliveriesQuery,
+    DeliveryList,
+    DeliveryPage,
+    PodQuery,
+    Replayed,
+    ReplaySince,
+)
 from holdfast.webhooks_out.endpoint import (
     CreatedEndpoint,
     EndpointChange,
@@ -79,23 +87,28 @@ async def rotate_webhook_secret(request: Request) -> Response:
 
 
 @routes.get(
-    ONE + "/deliveries", query=DeliveriesQuery, answers={200: DeliveryList}, refusals=(NoSuchEndpoint,)
+    ONE + "/deliveries",
+    query=DeliveriesQuery,
+    answers={200: DeliveryList},
+    refusals=(NoSuchEndpoint, NoSuchDelivery),
 )
 async def list_webhook_deliveries(request: Request) -> Response:
     """Deliveries to an endpoint with every try, newest fact first."""
     wanted = query(DeliveriesQuery, request)
-    return answer(200, await _webhooks(request).deliveries(*_which(request), wanted), NO_STORE)
+    found = await _of_pod(request, wanted.pod).deliveries(*_which(request), wanted)
+    return answer(200, found, NO_STORE)
 
 
 @routes.post(
     ONE + "/deliveries/{fact:int}/replay",
+    query=PodQuery,
     answers={200: DeliveryPage},
     refusals=(NoSuchEndpoint, NoSuchDelivery, EndpointOff),
 )
 async def replay_webhook_delivery(request: Request) -> Response:
     """Send one fact again, whatever its state."""
-    fact_id = request.path_params["fact"]
-    return answer(200, await _webhooks(request).replay(*_which(request), fact_id), NO_STORE)
+    fact_id, webhooks = request.path_params["fact"], _of_pod(request, query(PodQuery, request).pod)
+    return answer(200, await webhooks.replay(*_which(request), fact_id), NO_STORE)
 
 
 @routes.post(
@@ -104,13 +117,24 @@ async def replay_webhook_delivery(request: Request) -> Response:
 async def replay_webhook_deliveries(request: Request) -> Response:
     """Send facts since a time again: those that were missed or refused, or all."""
     body = read(ReplaySince, await request.body())
-    count = await _webhooks(request).replay_since(*_which(request), body.since, failed_only=body.failed_only)
-    return answer(200, Replayed(count), NO_STORE)
+    which, only = _which(request), body.failed_only
+    counts = await ask_every_pod(
+        get_app(request), lambda app: app.webhooks_out.replay_since(*which, body.since, failed_only=only)
+    )
+    return answer(200, Replayed(sum(counts.values), counts.is_complete, counts.away), NO_STORE)
 
 
 def _webhooks(request: Request) -> OutgoingWebhooks:
     webhooks: OutgoingWebhooks = get_app(request).webhooks_out
     return webhooks
+
+
+def _of_pod(request: Request, name: str) -> OutgoingWebhooks:
+    """Raises NoSuchDelivery for a pod that does not exist: it has delivered nothing."""
+    app = get_app(request).router.by_name.get(name)
+    if app is None:
+        raise NoSuchDelivery
+    return app.webhooks_out
 
 
 def _organiser_id(request: Request) -> int | None:

@@ -104,7 +104,7 @@ class WebhookClient:
         await self.close()
 
     async def _post(self, due: DueDelivery) -> tuple[int, bytes]:
-        signed = build_headers(due.secrets, str(due.fact_id), int(time.time()), due.payload)
+        signed = build_headers(due.secrets, due.message_id, int(time.time()), due.payload)
         answer = await self._opened().post(due.url, data=due.payload, headers=signed, allow_redirects=False)
         try:
             return answer.status, await _first_bytes(answer)

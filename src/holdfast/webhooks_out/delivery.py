@@ -53,6 +53,12 @@ class DueDelivery(Struct, frozen=True, kw_only=True):
     payload: bytes
     tries: int
     turn: int
+    pod: str = ""  # in whose outbox the fact is; empty: the home database's
+
+    @property
+    def message_id(self) -> str:
+        """Every database counts its own facts."""
+        return f"{self.pod}-{self.fact_id}" if self.pod else str(self.fact_id)
 
     @property
     def lease(self) -> Lease:
@@ -72,7 +78,13 @@ class DeliveryResult(Struct, frozen=True, kw_only=True):
         return self.reason is None
 
 
-class DeliveriesQuery(Struct, forbid_unknown_fields=True, frozen=True):
+class PodQuery(Struct, forbid_unknown_fields=True, frozen=True):
+    """In a house with several databases, each of them counts its own facts."""
+
+    pod: Annotated[str, Meta(max_length=31)] = ""  # `pod` of a fact; empty: the home database
+
+
+class DeliveriesQuery(PodQuery, frozen=True):
     state: DeliveryState | None = None
     before: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 2**63 - 1  # `next` of the page before
     size: Annotated[int, Meta(ge=1, le=200)] = 50
@@ -87,7 +99,8 @@ class DeliveryTry(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryPage(Struct, frozen=True, kw_only=True):
-    fact_id: int  # webhook-id
+    fact_id: int  # webhook-id, after the name of the pod if there is one
+    pod: str  # in whose database the fact is; empty: the home database
     kind: str
     state: DeliveryState
     fact_at: datetime
@@ -109,17 +122,20 @@ class ReplaySince(Struct, forbid_unknown_fields=True, frozen=True):
 
 class Replayed(Struct, frozen=True):
     deliveries: int
+    complete: bool = True  # false: some databases cannot be reached, nothing was replayed there
+    missing_pods: list[str] = msgspec.field(default_factory=list)
 
 
 def has_seats(fact: Fact) -> bool:
     return bool(fact.show_id and getattr(fact.body, "seats", None))
 
 
-def build_payload(fact: Fact, labels: Sequence[str] = ()) -> bytes:
+def build_payload(fact: Fact, labels: Sequence[str] = (), pod: str = "") -> bytes:
     """The fact, with what people call its booking and its seats. `labels`: of all seats of the show."""
     body = fact.body.values if isinstance(fact.body, UnknownBody) else msgspec.to_builtins(fact.body)
     data = {
         "fact_id": fact.id,
+        **({"pod": pod} if pod else {}),
         "version": fact.version,
         "show_id": fact.show_id or None,
         "booking_id": fact.booking_id,
@@ -140,8 +156,9 @@ def parse_response(status: int, took_ms: int, response: bytes) -> DeliveryResult
     return DeliveryResult(status=status, took_ms=took_ms, reason=reason, response=text)
 
 
-def delivery_page(row: "Row") -> DeliveryPage:
+def delivery_page(row: "Row", pod: str = "") -> DeliveryPage:
     return DeliveryPage(
+        pod=pod,
         fact_id=row["fact_id"],
         kind=row["kind"],
         state=DeliveryState(row["state"]),

@@ -11,13 +11,14 @@ import structlog
 
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.loop import Job
+from holdfast.engines.loop import Job, Pause, WhenDue
 from holdfast.engines.metrics import metrics
+from holdfast.engines.tracing import resume, tracer
 from holdfast.engines.turns import Turns
 from holdfast.outbox import Consumer
 from holdfast.webhooks_out.delivery import DeliveryState, DueDelivery
 from holdfast.webhooks_out.endpoint import DELIVERED_KINDS
-from holdfast.webhooks_out.store import GROUP, OutgoingWebhooks
+from holdfast.webhooks_out.store import GROUP, OutgoingWebhooks, Q
 
 if TYPE_CHECKING:
     from holdfast.webhooks_out.client import WebhookClient
@@ -28,8 +29,8 @@ BATCH_MAX = 32
 EACH_MAX = 8  # of one endpoint at a time
 EACH_FAILING_MAX = 2
 PURGE_MAX = 1000
-SEND_PAUSE_S = 0.25
-SEND_AGAIN_PAUSE_S = 1.0
+SEND_PAUSE_S = 0.5
+SEND_AGAIN_PAUSE_S = 2.0
 COUNT_PAUSE_S = 10.0
 FORGET_PAUSE_S = 600.0
 
@@ -76,7 +77,9 @@ class DeliveryJobs:
         return len(taken)
 
     async def _send_one(self, client: "WebhookClient", due: DueDelivery) -> None:
-        reply = await client.send(due)
+        trace = await self._hooks.load_trace(due.fact_id) if tracer.is_on else None
+        with resume("send", "webhook", [trace] if trace else [], {"holdfast.fact_id": due.fact_id}):
+            reply = await client.send(due)
         try:
             state = await self._hooks.end(due, reply)
         except EngineDown as down:  # the lease ends, and the delivery is due again
@@ -92,10 +95,10 @@ class DeliveryJobs:
             log.warning("delivery dead-lettered", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
 
 
-def jobs(mine: DeliveryJobs, turns: Turns) -> list[tuple[float, Job]]:
+def jobs(mine: DeliveryJobs, turns: Turns) -> list[tuple[Pause, Job]]:
     return [
-        (SEND_PAUSE_S, mine.send),
-        (SEND_AGAIN_PAUSE_S, mine.send_again),
+        (WhenDue(Q.is_due, SEND_PAUSE_S), mine.send),
+        (WhenDue(Q.is_due, SEND_AGAIN_PAUSE_S), mine.send_again),
         turns.alone(COUNT_PAUSE_S, mine.count),
         (FORGET_PAUSE_S, mine.forget),
     ]

@@ -92,6 +92,9 @@ SELECT one.endpoint_id, one.fact_id, endpoint.url,
  WHERE endpoint.active AND (endpoint.failing_since IS NOT NULL) = $4
  LIMIT $1;
 
+-- name: trace
+SELECT trace_of_fact($1);
+
 -- name: lease_result
 state = $2::text::delivery_state;
 
@@ -152,3 +155,12 @@ DELETE FROM webhook_delivery
        SELECT ctid FROM webhook_delivery
         WHERE written_at < now() - $1 * interval '1 day' AND state <> 'queued'
         LIMIT $2));
+
+-- name: is_due
+-- Of any endpoint, failing or not.
+SELECT count(*)
+  FROM webhook_endpoint AS endpoint
+ CROSS JOIN LATERAL (SELECT FROM webhook_delivery
+                      WHERE endpoint_id = endpoint.id AND due_at <= now()
+                   ORDER BY due_at LIMIT 1) AS due
+ WHERE endpoint.active;

@@ -63,7 +63,9 @@ FactSubject = tuple[
 
 
 class OutgoingWebhooks:
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, config: Config) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, config: Config, pod: str = "") -> None:
+        """`pod`: the name of this database among several."""
+        self._pod = pod
         self._postgres = postgres
         self._catalogue = catalogue
         self._config = config
@@ -142,7 +144,7 @@ class OutgoingWebhooks:
         wanted = [(id, fact) for fact in facts for id in found.get(_about(fact), ())]
         if not wanted:
             return
-        payloads = {fact.id: build_payload(fact, await self._labels(fact)) for _, fact in wanted}
+        payloads = {fact.id: build_payload(fact, await self._labels(fact), self._pod) for _, fact in wanted}
         async with self._postgres.transaction() as tx:
             new = await consume_many(tx, GROUP, sorted(payloads))
             rows = [
@@ -163,7 +165,13 @@ class OutgoingWebhooks:
     async def take_due(self, limit: int, each_max: int, *, is_failing: bool) -> list[DueDelivery]:
         """Leased for LEASE_S. Failing endpoints are taken separately, so that they never delay the others."""
         rows = await self._leases.take(limit, LEASE_S, each_max, is_failing)
-        return [DueDelivery(**{name: row[name] for name in DueDelivery.__struct_fields__}) for row in rows]
+        names = [name for name in DueDelivery.__struct_fields__ if name != "pod"]
+        return [DueDelivery(pod=self._pod, **{name: row[name] for name in names}) for row in rows]
+
+    async def load_trace(self, fact_id: int) -> str | None:
+        """Of the request that wrote the fact."""
+        trace: str | None = await self._postgres.fetchval(Q.trace, fact_id)
+        return trace
 
     async def end(self, due: DueDelivery, reply: DeliveryResult) -> DeliveryState | None:
         """Records the result of a try. None: the lease was lost to another worker."""
@@ -207,7 +215,7 @@ class OutgoingWebhooks:
         rows = await self._postgres.fetch(
             Q.deliveries, endpoint_id, subjects.before, subjects.state, None, subjects.size + 1
         )
-        pages = [delivery_page(row) for row in rows[: subjects.size]]
+        pages = [delivery_page(row, self._pod) for row in rows[: subjects.size]]
         return DeliveryList(pages, pages[-1].fact_id if len(rows) > subjects.size else None)
 
     async def replay(self, endpoint_id: int, organiser_id: int | None, fact_id: int) -> DeliveryPage:
@@ -220,7 +228,7 @@ class OutgoingWebhooks:
         rows = await self._postgres.fetch(Q.deliveries, endpoint_id, fact_id + 1, None, fact_id, 1)
         if not rows:
             raise NoSuchDelivery
-        return delivery_page(rows[0])
+        return delivery_page(rows[0], self._pod)
 
     async def replay_since(
         self, endpoint_id: int, organiser_id: int | None, since: datetime, *, failed_only: bool

@@ -1,5 +1,6 @@
-"""A log in NATS JetStream: a stream with one subject. nats://host:4222?replicas=3
+"""A log in NATS JetStream: a stream with one subject. nats://name:password@host:4222,other:4222?replicas=3
 
+With replicas, an append is acknowledged when most of the nodes have it: one of three may die with its disk.
 Every message says after which sequence number of the stream it belongs; the server refuses any other place.
 Its own window for duplicates is not used: it would reject messages sent again after the stream was emptied.
 """
@@ -21,15 +22,28 @@ from holdfast.engines.errors import EngineDown
 
 DOWN_FOR_S = 0.25
 WRONG_PLACE = 10071  # "wrong last sequence"
+OTHER_SETTINGS = 10058  # "stream name already in use with a different configuration"
+LOOK_S = 2.0  # pause between two checks that the server still has an idle reader
 LISTENS_FOR_S = 60.0  # the server drops a reader that is idle for this long
 POSITION, AFTER = "Position", "After"
 LOST = (NatsError, OSError, TimeoutError)
 
 
+def servers_in(url: str) -> list[str]:
+    """An address for each node; name and password are the same for all."""
+    scheme, _, rest = url.partition("?")[0].partition("://")
+    credentials, at, hosts = rest.rstrip("/").rpartition("@")
+    return [f"{scheme}://{credentials}{at}{host.strip()}" for host in hosts.split(",")]
+
+
+def replicas_in(place: BusPlace) -> int:
+    given = parse_qs(urlsplit(place.url).query).get("replicas")
+    return int(given[0]) if given else place.replicas
+
+
 class NatsBus:
     def __init__(self, place: BusPlace) -> None:
-        address = urlsplit(place.url)
-        self._url = place.url.split("?")[0]
+        self._servers = servers_in(place.url)
         self._stream = place.name
         self._timeout_s = place.timeout_s
         self._config = StreamConfig(
@@ -38,7 +52,7 @@ class NatsBus:
             max_msgs=place.messages_max,
             discard=DiscardPolicy.OLD,
             storage=StorageType.FILE,
-            num_replicas=int(parse_qs(address.query).get("replicas", ["1"])[0]),
+            num_replicas=replicas_in(place),
         )
         self._client: Client | None = None
         self._opening = asyncio.Lock()
@@ -91,14 +105,24 @@ class NatsBus:
         async with self._opening, asyncio.timeout(self._timeout_s):
             if self._client is None or not self._client.is_connected:
                 self._client = Client()
-                await self._client.connect(
-                    self._url,
+                await self._client.connect(  # to any of them, so that a node without a leader is left again
+                    self._servers,
                     allow_reconnect=False,  # a fresh link finds out what the server still has
                     max_reconnect_attempts=1,
+                    connect_timeout=self._timeout_s / len(self._servers),  # type: ignore[arg-type]
                     error_cb=_ignore_error,
                 )
-                await self._client.jetstream(timeout=self._timeout_s).add_stream(self._config)
+                await self._make(self._client.jetstream(timeout=self._timeout_s))
         return self._client
+
+    async def _make(self, stream: JetStreamContext) -> None:
+        """The stream as it is configured. One that has other settings, as fewer replicas, is changed."""
+        try:
+            await stream.add_stream(self._config)
+        except APIError as error:
+            if error.err_code != OTHER_SETTINGS:
+                raise
+            await stream.update_stream(self._config)
 
     async def _publish(self, stream: JetStreamContext, message: Message, after_sequence: int) -> None:
         headers = {
@@ -123,6 +147,7 @@ class NatsReader:
         self._at = -1  # the position that the server goes on from
         self._link: JetStreamContext | None = None
         self._subscription: JetStreamContext.PullSubscription | None = None
+        self._looked_at = 0.0
 
     async def read(self, after: int, limit: int, wait_s: float) -> list[Message]:
         async with self._bus.stream() as stream:
@@ -145,12 +170,23 @@ class NatsReader:
         try:
             raw = await self._subscription.fetch(limit, timeout=max(wait_s, 0.05))
         except TimeoutError:  # the client's own kind, or asyncio's where the server's answer came last
+            await self._look()
             return []
         if not raw:
             return []
         found = [Message(_number(m.headers, POSITION), _number(m.headers, AFTER), m.data) for m in raw]
         self._at = found[-1].position
         return [message for message in found if message.position > after]
+
+    async def _look(self) -> None:
+        """Nothing came: the client reports the same if the node that had our place in the log is dead."""
+        if self._subscription is None or time.monotonic() < self._looked_at + LOOK_S:
+            return
+        self._looked_at = time.monotonic()
+        try:
+            await self._subscription.consumer_info()
+        except NotFoundError:
+            self._subscription = None
 
     def _is_of(self, stream: JetStreamContext) -> bool:
         return self._link is not None and self._link._nc is stream._nc

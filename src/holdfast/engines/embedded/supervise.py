@@ -2,6 +2,8 @@
 
     start ─► ready ─► (dies) ─► pause ─► start again …          first at once, then 0.2 s, 0.4 s, … 2 s
                          └─ while DATA/run/<name>.hold exists: not started (an operator's switch)
+    renew ─► a second process ─► ready ─► the first one is stopped; not ready: the second one is, and all is
+                                          as it was
 
 A group is started together and stopped together; groups stop in the reverse order of their start. Children
 are in sessions of their own, so that Ctrl-C reaches us alone and they are stopped in that order; and they are
@@ -28,6 +30,7 @@ HOLD_LOOK_S = 0.1  # between two looks for the hold file
 PAUSE_FIRST_S = 0.2
 PAUSE_MAX_S = 2.0
 STEADY_S = 10.0  # who lived this long is started again at once
+RENEWED_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,7 @@ class Recipe:
     force_signal: signal.Signals = signal.SIGKILL  # for who did not stop in time
     death_signal: signal.Signals = signal.SIGKILL  # what the kernel sends it when we die
     speaks: bool = False  # its words go to our stderr, not to a log file
+    is_single: bool = False  # no second process may run beside it: it is not renewed
 
 
 class Child:
@@ -88,11 +92,48 @@ class Child:
         self._keeper = asyncio.create_task(self._keep())
 
     async def stop(self) -> None:
+        await self._stop_keeping()
+        await self._end()
+
+    async def renew(self) -> bool:
+        """A new process takes the place of the running one, which then finishes what it has under way.
+
+        False: the new one did not start, and the old one goes on. A child that is held, or is just being
+        started again, reads its settings then.
+        """
+        if self.recipe.is_single or not self.pid or self.is_held or not self._is_up.is_set():
+            return True
+        await self._stop_keeping()
+        old = self._process
+        assert old is not None
+        try:
+            is_ready = await self._spawn_beside()
+        except asyncio.CancelledError:  # we are stopped: `stop` ends the new one
+            _kill(old)
+            raise
+        new, self._process = self._process, self._process if is_ready else old
+        await self._end_process(old if is_ready else new)
+        if not is_ready:
+            for kind in ("pid", "ready"):
+                self._folder.write(f"{self.name}.{kind}", str(old.pid))
+        self._is_up.set()
+        self._keeper = asyncio.create_task(self._keep())
+        return is_ready
+
+    async def _spawn_beside(self) -> bool:
+        try:
+            await self._spawn()
+            async with asyncio.timeout(RENEWED_WITHIN_S):
+                return await self._wait_ready()
+        except (OperatorError, TimeoutError) as error:
+            _say(f"{self.name} cannot be renewed: {error}")
+            return False
+
+    async def _stop_keeping(self) -> None:
         if self._keeper is not None:
             self._keeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._keeper
-        await self._end()
 
     async def up(self, *, after: int = 0) -> int:
         """Wait until it is ready, as another process than `after`; its process id."""
@@ -187,15 +228,18 @@ class Child:
     async def _end(self) -> None:
         if self._process is None:
             return
-        for sign in (self.recipe.stop_signal, self.recipe.force_signal, signal.SIGKILL):
-            if self._process.returncode is not None:
-                break
-            self._process.send_signal(sign)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), self.recipe.stop_within_s)
+        await self._end_process(self._process)
         self._is_up.clear()
         for kind in ("pid", "ready"):
             (self._folder.run / f"{self.name}.{kind}").unlink(missing_ok=True)
+
+    async def _end_process(self, process: asyncio.subprocess.Process | None) -> None:
+        for sign in (self.recipe.stop_signal, self.recipe.force_signal, signal.SIGKILL):
+            if process is None or process.returncode is not None:
+                break
+            process.send_signal(sign)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), self.recipe.stop_within_s)
 
     def _last_words(self) -> str:
         if self.recipe.speaks:
@@ -221,6 +265,14 @@ class Supervisor:
                 raise outcome
         return group
 
+    async def renew(self) -> bool:
+        """Replace every child, one after the other. False: one did not start, and it and the rest stay."""
+        for child in (child for group in self._groups for child in group):
+            if not await child.renew():
+                _say(f"{child.name} did not start again: the processes before it stay")
+                return False
+        return True
+
     async def stop(self) -> None:
         while self._groups:
             await asyncio.gather(*(child.stop() for child in self._groups[-1]))
@@ -230,6 +282,11 @@ class Supervisor:
         """The operator is out of patience."""
         for child in (child for group in self._groups for child in group):
             child.kill()
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
 
 
 def _say(line: str) -> None:

@@ -1,0 +1,31 @@
+"""Which pod a request belongs to: the one that owns the show it names."""
+
+from typing import TYPE_CHECKING
+
+from holdfast.bookings import NoSuchBooking, from_public_id
+from holdfast.web.routing import Params
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+
+# Parameters of paths that name a show and a number; a refund's id goes on with the attempt and its number.
+PUBLIC_IDS = ("booking", "ticket", "check_in", "refund")
+
+
+def choose_app(home: "App", params: Params) -> "App":
+    """The application of the pod; that of the home database if the path names no show."""
+    show_id = find_show(params)
+    return home if show_id is None else home.router.for_show(show_id)
+
+
+def find_show(params: Params) -> int | None:
+    show_id = params.get("show")
+    if isinstance(show_id, int):
+        return show_id
+    for name in PUBLIC_IDS:
+        if isinstance(text := params.get(name), str):
+            try:
+                return from_public_id(text.partition("-")[0])[0]
+            except NoSuchBooking:
+                return None  # the handler refuses it
+    return None

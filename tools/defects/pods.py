@@ -1,0 +1,98 @@
+"""Houses with several databases, and the archive."""
+
+from tools.defects.mutant import undo
+
+PODS = "tests/stores/test_pods.py"
+OPERATING = "tests/stores/test_pods_operating.py"
+BACKUP = "tests/stores/test_pods_operating_backup.py"
+ARCHIVE = "tests/stores/test_archive.py"
+FUNCTIONS = "src/holdfast/pods/functions.sql"
+MOVE = "src/holdfast/pods/move.py"
+
+MUTANTS = (
+    undo(
+        "a database sells shows of another one to a router with an old directory",
+        f"{PODS} -k 'home_refuse or lose_nothing'",
+        (FUNCTIONS, "    IF v_show IS NOT NULL THEN\n", "    IF false THEN\n"),
+    ),
+    undo(
+        "a restored pod sells a show that was moved away since",
+        f"{PODS} -k restored_pod",
+        (
+            FUNCTIONS,
+            """
+       AND coalesce((SELECT epoch FROM show_pod WHERE show_id = p_show), 1)
+         = coalesce((SELECT epoch FROM show_copy WHERE show_id = p_show), 1);
+""",
+            """
+       OR NOT EXISTS (SELECT FROM show_copy WHERE show_id = p_show);
+""",
+        ),
+    ),
+    undo(
+        "two pods sell a show whose switch got no reply",
+        f"{PODS} -k lost_reply",
+        (
+            MOVE,
+            '        await self._timed("switch", self._switch())\n',
+            """        try:
+            await self._timed("switch", self._switch())
+        except BaseException:
+            await self._old.execute(Q.remove_fence, self._show_id, self._epoch)
+            raise
+""",
+        ),
+    ),
+    undo(
+        "a mover that gives up opens a show that another one copies",
+        f"{PODS} -k one_mover",
+        (MOVE, "if not await home.fetchval(Q.try_lock_place, show_id):", "if False:"),
+    ),
+    undo(
+        "guests who bought in a pod are deleted at home",
+        f"{BACKUP} -k bought_in_a_pod",
+        ("src/holdfast/accounts/retention.py", "        if not pods:\n", "        if pods is not None:\n"),
+    ),
+    undo(
+        "the audit reports shows that moved",
+        f"{OPERATING} -k moved_is_clean",
+        (
+            "src/holdfast/audit/queries.sql",
+            "           AND id > coalesce(moves_until, 0) AND",
+            "           AND",
+        ),
+    ),
+    undo(
+        "the ledgers of a worker take turns in one series",
+        f"{OPERATING} -k series_of_its_own",
+        (
+            "src/holdfast/engines/metrics.py",
+            '            labels["pod"] = pod\n',
+            "            pass\n",
+        ),
+    ),
+    undo(
+        "a show that changed after its files were written is deleted",
+        f"{ARCHIVE} -k changed_after",
+        (
+            "src/holdfast/archive/store.py",
+            "            if await self._is_unchanged(connection, found):\n",
+            "            if found:\n",
+        ),
+        (
+            "src/holdfast/archive/store.py",
+            "                if not await _is_as_written(connection, manifest):\n",
+            "                if not manifest:\n",
+        ),
+    ),
+    undo(
+        "an archived sale is opened again with all its seats free",
+        f"{ARCHIVE} -k opened_again",
+        (
+            "src/holdfast/bookings/functions_retention.sql",
+            "    RAISE EXCEPTION 'the sale of show % is in the archive', NEW.show_id\n"
+            "        USING ERRCODE = 'object_not_in_prerequisite_state';\n",
+            "    RETURN NEW;\n",
+        ),
+    ),
+)
