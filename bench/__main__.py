@@ -24,11 +24,13 @@ from bench.figure import Figure
 from bench.footprint import measure_footprint
 from bench.growth import measure_growth
 from bench.http_holds import measure_web
+from bench.idle import measure_idle
 from bench.isolation import measure_isolation
 from bench.limits import measure_limits
 from bench.mail import measure_mail
 from bench.maps import measure_maps
 from bench.pages import measure_pages
+from bench.pods import measure_pods
 from bench.postgres_batches import measure_bookings
 from bench.pressure import measure_pressure
 from bench.purchases import measure_purchases
@@ -37,6 +39,7 @@ from bench.redis_claims import measure_claims
 from bench.results_files import print_figures, print_hold_cpu, write_figures
 from bench.search import measure_search
 from bench.session import Session
+from bench.tracing import measure_tracing
 from bench.viewers import measure_viewers
 
 RESULTS = Path(__file__).parent / "results"
@@ -60,6 +63,9 @@ PARTS = {
     "purchases": Part(measure_purchases),
     "facts": Part(measure_facts),
     "footprint": Part(measure_footprint),
+    "pods": Part(measure_pods),
+    "tracing": Part(measure_tracing),
+    "idle": Part(measure_idle),
     "search": Part(measure_search),
     "viewers": Part(measure_viewers),
     "maps": Part(measure_maps, ("chromium",)),

@@ -16,7 +16,7 @@ import httpx2
 from holdfast.accounts import NewAccount
 from holdfast.app import App, open_app
 from holdfast.config import Config
-from holdfast.engines.embedded import Engines, engines
+from holdfast.engines.embedded import engines
 from holdfast.engines.migrate import migrate
 from holdfast.engines.postgres import Queries
 from holdfast.layouts import Layout
@@ -31,7 +31,6 @@ ACCESS_TTL_S = 3600  # the tokens of the load outlive the bench
 
 @dataclass(frozen=True)
 class Environment:
-    engines: Engines
     config: Config
     app: App
     folder: Path
@@ -51,7 +50,7 @@ async def start_environment(batch_max: int = 128) -> AsyncIterator[Environment]:
                 access_ttl_s=ACCESS_TTL_S,
             )
             async with open_app(config) as app:
-                yield Environment(both, replace(config, batch_max=batch_max), app, Path(folder))
+                yield Environment(replace(config, batch_max=batch_max), app, Path(folder))
 
 
 def find_free_port() -> int:
@@ -61,7 +60,9 @@ def find_free_port() -> int:
 
 
 @asynccontextmanager
-async def start_workers(env: Environment, count: int, port: int = 0, **settings: int) -> AsyncIterator[str]:
+async def start_workers(
+    env: Environment, count: int, port: int = 0, **settings: int | float | str
+) -> AsyncIterator[str]:
     """Start `count` web workers that share a port; yields their address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -50,5 +50,10 @@ SELECT booking.show_id, booking.number, step.move, step.state::booking_state, 1,
                         booking.state::text)) AS step (move, state)
  WHERE booking.show_id = ANY ($1::bigint[]) AND booking.state IN ('confirmed', 'expired');
 
+-- name: live
+-- Bookings that the gauge of oversold seats reads: those of sales that are open.
+SELECT count(*) FROM booking JOIN sale USING (show_id)
+ WHERE booking.state = 'held' AND sale.closes_at > now();
+
 -- name: settle
 VACUUM (ANALYZE) booking, booking_move, taken_seat, owner_count, sale;
