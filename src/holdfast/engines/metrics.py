@@ -85,7 +85,7 @@ HELP = {
     "late_payments_total": "payments captured after the buyer had lost the seats, by how they ended",
     "payments_over_card_limit_total": "payments called off because the card had reached its limit",
     "payment_mismatches_total": "answers of the gateway with another amount or currency than ours",
-    "payment_looks_refused_total": "looks at a payment that were left out, to stay within the limits of the gateway",
+    "payment_looks_refused_total": "looks at payments left out, to stay within the limits of the gateway",
     "chargebacks_total": "chargebacks, by state",
     "payments_watched": "payments whose seats are gone and whose gateway is silent",
     "payments_reconciled_total": "payments settled by reconciliation with the gateway",
