@@ -37,6 +37,7 @@ from bench.purchases import measure_purchases
 from bench.queue import measure_queue
 from bench.redis_claims import measure_claims
 from bench.results_files import print_figures, print_hold_cpu, write_figures
+from bench.rooms import measure_rooms
 from bench.search import measure_search
 from bench.session import Session
 from bench.tracing import measure_tracing
@@ -72,6 +73,7 @@ PARTS = {
     "mail": Part(measure_mail),
     "browse": Part(measure_browsing, ("nginx",)),
     "queue": Part(measure_queue, ("nginx",)),
+    "rooms": Part(measure_rooms),
     "pages": Part(measure_pages, ("chromium",)),
 }
 

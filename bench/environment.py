@@ -107,17 +107,25 @@ async def _wait_for_workers(url: str, count: int) -> None:
                 await asyncio.sleep(0.1)
 
 
-async def write_tokens(env: Environment, count: int, *, is_verified: bool = True) -> Path:
-    """A file with the access tokens of new accounts, one per line, for load generators."""
+async def create_callers(env: Environment, count: int, *, is_verified: bool = True) -> list[Caller]:
+    """New accounts that are signed in."""
     kind = "verified" if is_verified else "unverified"
     names = [f"{kind}{i}-{os.getpid()}@example.com" for i in range(count)]
     ids = await env.app.accounts.add_many(
         [NewAccount(name, "Bench", is_verified=is_verified) for name in names]
     )
-    callers = [Caller(i, Role.FAN, 10_000_000 + i, is_verified=is_verified) for i in ids]
+    return [Caller(i, Role.FAN, 10_000_000 + i, is_verified=is_verified) for i in ids]
+
+
+async def write_tokens(env: Environment, count: int, *, is_verified: bool = True) -> Path:
+    """A file with the access tokens of new accounts, one per line, for load generators."""
+    callers = await create_callers(env, count, is_verified=is_verified)
     tokens = [env.app.accounts.access_token(caller) for caller in callers]
-    file = env.folder / f"tokens-{kind}"
-    file.write_text("\n".join(tokens) + "\n")
+    return write_lines(env.folder / f"tokens-{'verified' if is_verified else 'unverified'}", tokens)
+
+
+def write_lines(file: Path, lines: Sequence[str]) -> Path:
+    file.write_text("\n".join(lines) + "\n")
     return file
 
 

@@ -13,8 +13,8 @@ from bench.session import Session
 from tests.support.shows import a_layout
 
 SECONDS = 4
-SHOWS_PER_RUN = 500  # of 200 seats: more than a run can sell
-LARGE_SEATS, LARGE_ROW = 50_000, 100
+SHOWS_PER_RUN = 1_000  # of 200 seats: more than a run can sell
+LARGE_SEATS, LARGE_ROW, LARGE_SHOWS = 50_000, 100, 4  # one after the other: more than a run can sell
 MANY_SHOWS = 10_000
 ACCOUNTS = 2_000
 HOLD_CPU = "hold_cpu.json"
@@ -53,7 +53,7 @@ class WebBench:
 
     async def run_round(self, url: str, sold_out: int) -> None:
         (first, *_) = await create_shows(self.env, a_layout(200), SHOWS_PER_RUN)
-        (large, *_) = await create_shows(self.env, a_layout(LARGE_SEATS, row=LARGE_ROW), 1)
+        (large, *_) = await create_shows(self.env, a_layout(LARGE_SEATS, row=LARGE_ROW), LARGE_SHOWS)
         bare = (await self.load(url, "bare")).expect(201)
         refused = (await self.load(url, "sold_out", sold_out)).expect(409)
         self.refusals.add(refused.per_second, bare.per_second)
@@ -65,9 +65,8 @@ class WebBench:
         self.cpu.append(cpu_us_per_operation(before, read_cpu_us(groups), held.requests))
         self.holds.add(held.per_second, bare.per_second)
         self.holds.note = f"p50 {held.p50_ms:.1f} ms, p99 {held.p99_ms:.1f} ms"
-        await self.load(url, "warm", large)
-        # Two seconds: in four it would be sold out.
-        hall = {"pairs": LARGE_SEATS // 2, "pairs_per_row": LARGE_ROW // 2, "seconds": 2}
+        await self.load(url, "warm", large, shows=LARGE_SHOWS)
+        hall = {"shows": LARGE_SHOWS, "pairs": LARGE_SEATS // 2, "pairs_per_row": LARGE_ROW // 2}
         self.large.add((await self.load(url, "hold", large, **hall)).expect(201).per_second, held.per_second)
         size = len((await self.env.app.seatmap.snapshot(large)).text)
         whole = (await self.load(url, f"bytes{size}")).expect(200)

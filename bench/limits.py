@@ -29,7 +29,7 @@ from holdfast.accounts.account import hash_password
 from tests.support.shows import a_layout
 
 SECONDS, WARM_S = 4, 2
-SHOWS = 500  # of 200 seats: more than a run can sell
+SHOWS = 1_000  # of 200 seats: more than a run can sell
 ACCOUNTS = 2_000
 RANGES = 250  # that unverified accounts come from
 HOLDS_BAR = 0.9

@@ -90,7 +90,9 @@ class HoldRequests:
     """See bench/wrk/holds.lua for the modes."""
 
     def __init__(self, host: str, arguments: list[str]) -> None:
-        self._tokens = Path(arguments[0]).read_text().split()
+        self._tokens = [
+            line.replace(" ", "\r\nAdmission: ") for line in Path(arguments[0]).read_text().splitlines()
+        ]
         self._first, self._shows, self._pairs, self._pairs_per_row = map(int, arguments[1:5])
         self._mode, self._ranges = arguments[5], int(arguments[6])
         self._host = host

@@ -21,7 +21,7 @@ from tests.support.shows import a_layout
 from tests.support.spread_house import open_engines
 
 SECONDS, WARM_S = 4, 2
-SHOWS = 500  # of 200 seats: more than a run can sell
+SHOWS = 1_000  # of 200 seats: more than a run can sell
 ACCOUNTS = 2_000
 PODS = {1: (), 2: ("east", "west"), 3: ("east", "west", "north")}  # one: home alone
 BAR = 0.90

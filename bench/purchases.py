@@ -38,7 +38,7 @@ from tests.support.wait import until
 SECRET = "whsec_of_the_bench"
 SECONDS = 4
 CONNECTIONS = 128
-SHOWS_PER_RUN = 500  # of 200 seats: more than a run can sell
+SHOWS_PER_RUN = 1_000  # of 200 seats: more than a run can sell
 ACCOUNTS = 2_000
 SOLD_OUT_SEATS, SOLD_OUT_ROW = 10_000, 100
 ALONE = 50  # purchases one after the other, whose transactions are counted

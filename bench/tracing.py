@@ -23,7 +23,7 @@ from bench.session import Session
 from tests.support.shows import a_layout
 
 SECONDS, WARM_S = 4, 2
-SHOWS = 500  # of 200 seats: more than a run can sell
+SHOWS = 1_000  # of 200 seats: more than a run can sell
 ACCOUNTS = 2_000
 BAR = 0.98  # one in a hundred sampled: it costs a fiftieth at most
 ALL_BAR = 0.50  # every request sampled, for a rehearsal: half of the rate stays

@@ -1,4 +1,5 @@
--- Requests of accounts that are signed in, with the next token each time.
+-- Requests of accounts that are signed in, with the next token each time. A line of the file is a token, or a
+-- token and a pass of a waiting room.
 -- wrk -s holds.lua URL -- tokens-file first-show shows pairs-per-show pairs-per-row mode ranges pause-ms
 -- Modes:
 --   hold      hold the next pair of seats: all connections on one show until it is full, then on the next
@@ -21,7 +22,9 @@ function init(args)
   end
   wrk.method = "POST"
   for i = 1, #tokens do
-    headers[i] = {["Authorization"] = "Bearer " .. tokens[i], ["Content-Type"] = "application/json"}
+    local token, pass = string.match(tokens[i], "^(%S+) ?(%S*)$")
+    headers[i] = {["Authorization"] = "Bearer " .. token, ["Content-Type"] = "application/json"}
+    if pass ~= "" then headers[i]["Admission"] = pass end
     if ranges > 0 then headers[i]["X-Forwarded-For"] = "198.18." .. i % ranges .. ".7" end
   end
   for i = 0, pairs_per_show - 1 do

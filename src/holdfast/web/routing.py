@@ -55,8 +55,7 @@ def scope_app(scope: Scope) -> "App":
 
 def follow_show(request: Request, show_id: int) -> None:
     """The pod that owns this show answers the rest of the request: its body named the show, not its path."""
-    state = request.scope["state"]
-    state["app"] = state["app"].router.for_show(show_id)
+    request.scope["state"]["app"] = get_app(request).router.for_show(show_id)
 
 
 def get_caller(request: Request) -> Caller:
