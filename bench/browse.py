@@ -20,7 +20,7 @@ from holdfast.engines.postgres import require_row
 from tests.support.shows import API, a_layout
 from tests.support.watched_show import audience
 
-SHOWS_PER_RUN = 500  # of 200 seats: more than a run can sell
+SHOWS_PER_RUN = 2_000  # of 200 seats: more than a run can sell
 ACCOUNTS = 2_000
 SECONDS = 4
 SLICES, SLICE_S = 4, 1

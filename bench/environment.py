@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,9 +37,11 @@ class Environment:
 
 
 @asynccontextmanager
-async def start_environment(batch_max: int = 128) -> AsyncIterator[Environment]:
+async def start_environment(
+    batch_max: int = 128, postgres_settings: Mapping[str, str] | None = None
+) -> AsyncIterator[Environment]:
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
-        async with engines(Path(folder) / "data") as both:
+        async with engines(Path(folder) / "data", postgres_settings=postgres_settings) as both:
             connection = await asyncpg.connect(both.database_url)
             await migrate(connection)
             await connection.close()

@@ -20,7 +20,7 @@ CALLERS = 128
 POOL = 20
 SECONDS, WARM_UP_S = 3.0, 0.5
 SEATS = 20_000  # of each show: ten thousand pairs
-SHOWS = 22  # more than batches can sell in a round, and one for each of the other two
+SHOWS, ONE_BY_ONE = 60, 3  # more than can be sold in a round: in batches, and by each of the other two
 
 Book = Callable[[int, int], Awaitable[None]]  # show, pair
 
@@ -79,12 +79,14 @@ async def measure_bookings(session: Session) -> list[Figure]:
         await env.app.postgres.execute(Q.seat_table)
         async for attempt in session.repeat(by_transaction, by_lock):
             session.report(f"bookings, attempt {attempt + 1}")
-            shows = await create_shows(env, a_layout(SEATS, row=100), SHOWS, with_maps=False)
-            await env.app.postgres.execute(Q.seat_rows, shows[-1], SEATS)
+            shows = await create_shows(env, a_layout(SEATS, row=100), SHOWS + 2 * ONE_BY_ONE, with_maps=False)
+            of_batches, others = shows[:SHOWS], shows[SHOWS:]
+            for show in others[ONE_BY_ONE:]:
+                await env.app.postgres.execute(Q.seat_rows, show, SEATS)
             seconds = session.seconds(SECONDS)
-            batches = await measure_rate(bookings.open_in_batch, shows[:-2], seconds)
-            transactions = await measure_rate(bookings.open_in_transaction, shows[-2:-1], seconds)
-            locks = await measure_rate(bookings.open_with_row_locks, shows[-1:], seconds)
+            batches = await measure_rate(bookings.open_in_batch, of_batches, seconds)
+            transactions = await measure_rate(bookings.open_in_transaction, others[:ONE_BY_ONE], seconds)
+            locks = await measure_rate(bookings.open_with_row_locks, others[ONE_BY_ONE:], seconds)
             by_transaction.add(batches, transactions)
             by_lock.add(batches, locks)
     return [by_transaction, by_lock]

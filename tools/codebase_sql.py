@@ -13,6 +13,7 @@ CREATED += r"(?:IF NOT EXISTS )?(\w+)"
 BODY = re.compile(r"CREATE (?:OR REPLACE )?FUNCTION (\w+).*?(\$\w*\$)(.*?)\2", re.DOTALL)
 TRIGGER = re.compile(r"CREATE (?:CONSTRAINT )?TRIGGER.*? ON (\w+).*?EXECUTE FUNCTION (\w+)", re.DOTALL)
 OWNER = re.compile(r"-- owner: (\w+)")
+EARLIER = "functions_earlier.sql"
 QUERY = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 WRITE = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM|TRUNCATE|MERGE INTO) (?:ONLY )?(\w+)")
 NAMED = r"\w+\b(?![.(])(?:(?: AS)? (?!JOIN|FROM|USING)\w+)?"  # a table and its alias
@@ -140,6 +141,10 @@ def writes_across(tree: Tree) -> Figure:
 
 
 def sql_twice(tree: Tree) -> Figure:
-    """Functions, tables and views created more than once over migrations and other .sql files."""
-    counts = Counter(f"{kind.lower()} {name}" for kind, name, _ in sql_of(tree).created)
+    """Functions, tables and views created more than once over migrations and other .sql files.
+
+    Without functions_earlier.sql: what programs of the release before call has its names, and other arguments.
+    """
+    current = ((kind, name) for kind, name, path in sql_of(tree).created if path.name != EARLIER)
+    counts = Counter(f"{kind.lower()} {name}" for kind, name in current)
     return counted(name for name, count in counts.items() if count > 1)
