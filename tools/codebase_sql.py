@@ -143,7 +143,7 @@ def writes_across(tree: Tree) -> Figure:
 def sql_twice(tree: Tree) -> Figure:
     """Functions, tables and views created more than once over migrations and other .sql files.
 
-    Without functions_earlier.sql: what programs of the release before call has its names, and other arguments.
+    Without functions_earlier.sql: programs of the release before call the same names with other arguments.
     """
     current = ((kind, name) for kind, name, path in sql_of(tree).created if path.name != EARLIER)
     counts = Counter(f"{kind.lower()} {name}" for kind, name in current)
