@@ -24,20 +24,20 @@ def assumed(value: float, unit: str) -> Coefficient:
 
 COEFFICIENTS = {
     "cached answers per core": measured(
-        25_900, "per second", "figures.json: a show through nginx, over 2 cores"
+        44_600, "per second", "figures.json: a show through nginx, over 2 cores"
     ),
-    "refusals per core": measured(8_140, "per second", "figures.json: refusals, over 2 cores"),
-    "purchases per core": measured(457, "per second", "facts.json: purchases_s, over 2 cores"),
-    "claims of Valkey": measured(37_600, "per second", "figures.json: claims in batches, its one thread"),
-    "transactions per purchase": measured(3.54, "", "statements.json: ledger, without shared batches"),
+    "refusals per core": measured(14_100, "per second", "figures.json: refusals, over 2 cores"),
+    "purchases per core": measured(636, "per second", "facts.json: purchases_s, over 2 cores"),
+    "claims of Valkey": measured(64_700, "per second", "figures.json: claims in batches, its one thread"),
+    "transactions per purchase": measured(4.72, "", "statements.json: ledger, without shared batches"),
     "scripts per purchase": measured(3.0, "", "statements.json: redis, without shared batches"),
-    "disk per purchase": measured(3_701, "bytes", "footprint.json: bytes_per_purchase, two seats"),
-    "passing disk per purchase": measured(2_094, "bytes", "footprint.json: passing_bytes_per_purchase"),
-    "log per purchase": measured(10_109, "bytes", "footprint.json: log_bytes_per_purchase"),
-    "map per seat": measured(13.57, "bytes", "footprint.json: map_bytes_per_seat, in Valkey"),
-    "web worker": measured(89, "MB", "footprint.json: web_worker_mb"),
-    "background worker": measured(72.9, "MB", "footprint.json: work_mb"),
-    "page": measured(28_500, "bytes", "pages.md: mean weight of a first visit, gzipped"),
+    "disk per purchase": measured(3_806, "bytes", "footprint.json: bytes_per_purchase, two seats"),
+    "passing disk per purchase": measured(2_138, "bytes", "footprint.json: passing_bytes_per_purchase"),
+    "log per purchase": measured(10_216, "bytes", "footprint.json: log_bytes_per_purchase"),
+    "map per seat": measured(13.4, "bytes", "footprint.json: map_bytes_per_seat, in Valkey"),
+    "web worker": measured(90.9, "MB", "footprint.json: web_worker_mb"),
+    "background worker": measured(72.1, "MB", "footprint.json: work_mb"),
+    "page": measured(32_900, "bytes", "pages.md: mean weight of a first visit, gzipped"),
     "layout per seat": measured(
         320, "bytes", "docs/operating/settings.md: HOLDFAST_LAYOUT_CACHE_MB, per process"
     ),
