@@ -33,17 +33,26 @@ def remove_place() -> None:
 async def fill_with_ledger(data: Path) -> None:
     """Before the first start of engines in this data folder. Outside of a run they begin from nothing."""
     folder = DataFolder(data)
-    if PLACE not in os.environ or folder.postgres.exists():
-        return
+    if PLACE in os.environ and not folder.postgres.exists():
+        folder.make()
+        await copy_ledger(folder.postgres)
+
+
+async def copy_ledger(to: Path) -> None:
+    """There must be no such folder yet. Not shutil: the files have another owner when root runs the tests."""
+    made = await _provide_ledger()
+    copying = await asyncio.create_subprocess_exec("cp", "-a", str(made), str(to))
+    assert await copying.wait() == 0
+
+
+async def _provide_ledger() -> Path:
+    """The first process makes it; the others wait for that."""
     place = Path(os.environ[PLACE])
     with (place / "turn").open("w") as turn:
         await asyncio.to_thread(fcntl.flock, turn, fcntl.LOCK_EX)  # until it is closed
         if not (place / "postgres").exists():
             await _make_ledger(place)
-    folder.make()
-    # Not shutil: the files have another owner when root runs the tests.
-    copying = await asyncio.create_subprocess_exec("cp", "-a", str(place / "postgres"), str(folder.postgres))
-    assert await copying.wait() == 0
+    return place / "postgres"
 
 
 async def _make_ledger(place: Path) -> None:
