@@ -44,8 +44,8 @@ LONG = ("schemathesis", "cli", "gate_command", "growth", "crash_points", "kills"
 HALF = "test_r"  # tests in a browser share it and a box office: files before and after this are two groups
 WHOLE = "tidy"  # one group: every process that takes a part of it would parse all files
 # Storms with a box office of their own. The others share one, and are one group.
-APART = {"agreement", "buses", "crash_points", "failover", "mail", "offline_gates"}
-APART |= {"payment_storm", "redis_cluster", "roles", "waitlist"}
+APART = {"agreement", "bus_cluster", "buses", "crash_points", "failover", "game_day", "mail", "offline_gates"}
+APART |= {"payment_storm", "pods", "recovery", "redis_cluster", "roles", "rolling_upgrade", "waitlist"}
 # Storms that measure time, or count on their own time-outs. The others judge outcomes only. In floods, hashes
 # of strangers give way to all other work: beside other tests they would wait until their requests time out.
 HURRIED = {"floods", "no_worker", "price_steps", "sell_out", "stadium", "viewers"}
