@@ -46,6 +46,8 @@ WHOLE = "tidy"  # one group: every process that takes a part of it would parse a
 # Storms with a box office of their own. The others share one, and are one group.
 APART = {"agreement", "bus_cluster", "buses", "crash_points", "failover", "game_day", "mail", "offline_gates"}
 APART |= {"payment_storm", "pods", "recovery", "redis_cluster", "roles", "rolling_upgrade", "waitlist"}
+# Files of the stores that share what is dear to make, by the name of their group.
+TOGETHER = {"archive": "house with pods", "search": "indexed demo", "search_pages": "indexed demo"}
 # Storms that measure time, or count on their own time-outs. The others judge outcomes only. In floods, hashes
 # of strangers give way to all other work: beside other tests they would wait until their requests time out.
 HURRIED = {"floods", "no_worker", "price_steps", "sell_out", "stadium", "viewers"}
@@ -82,10 +84,10 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has n
         folder, name = path.split("/")[1:3]
         if folder == "browser":
             return f"{folder} {name < HALF}"
-        is_shared = folder == "storms" and subject_of(Path(path)) not in APART
-        if folder == "stores" and name.startswith("test_pods_"):
-            return "pods"  # they share a house
-        return folder if folder == WHOLE or is_shared else path
+        subject = subject_of(Path(path))
+        if folder == "stores":
+            return "house with pods" if subject.startswith("pods_") else TOGETHER.get(subject, path)
+        return folder if folder == WHOLE or (folder == "storms" and subject not in APART) else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
