@@ -28,7 +28,7 @@ from holdfast.engines.redis import Redis
 from holdfast.sandbox.process import KEEP_ALIVE_S, SandboxSetup, open_sandbox
 from holdfast.web.asgi import Application
 from tests.support import shows as cast
-from tests.support.empty_ledger import fill_with_ledger, provide_place, remove_place
+from tests.support.empty_ledger import fill_early, fill_with_ledger, provide_place, remove_place
 from tests.support.engine_folder import engine_folder
 from tests.support.second_ledger import PRISTINE, administration, empty_valkey, make_ledger
 from tests.support.shows import Fan
@@ -66,6 +66,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # which the other processes of a parallel run have
         provide_place()
+        if config.getvalue("dist") == "loadscope":  # a whole run: many tests need it
+            fill_early()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

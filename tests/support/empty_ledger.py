@@ -8,6 +8,8 @@ import asyncio
 import fcntl
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -16,9 +18,11 @@ import asyncpg
 from holdfast.engines.embedded import engines
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.migrate import migrate
+from holdfast.site.templates_env import warm_up
 from tests.support.engine_folder import find_room
 
 PLACE = "TESTS_EMPTY_LEDGER"  # in the environment of all processes of a run: the folder that has it
+_early: list["subprocess.Popen[bytes]"] = []
 
 
 def provide_place() -> None:
@@ -26,7 +30,15 @@ def provide_place() -> None:
     os.environ[PLACE] = tempfile.mkdtemp(prefix="holdfast-empty-", dir=find_room())
 
 
+def fill_early() -> None:
+    """In a process of its own, while the others collect their tests: they wait for the ledger no more."""
+    root = Path(__file__).parents[2]
+    _early.append(subprocess.Popen((sys.executable, "-m", "tests.support.empty_ledger"), cwd=root))
+
+
 def remove_place() -> None:
+    while _early:
+        _early.pop().wait()
     shutil.rmtree(os.environ.pop(PLACE))
 
 
@@ -62,3 +74,8 @@ async def _make_ledger(place: Path) -> None:
         await migrate(connection)
         await connection.close()
     (draft / "postgres").rename(place / "postgres")
+
+
+if __name__ == "__main__":
+    asyncio.run(_provide_ledger())
+    warm_up()  # each web worker of the first box offices would compile all templates for itself
