@@ -123,11 +123,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest groups begin first; storms that another test would disturb run alone."""
+    places = {path: path.relative_to(HERE).parts[0] for path in {item.path for item in items}}
+    ranks = {path: (ORDER.index(at), subject_of(path) not in LONG) for path, at in places.items()}
     for item in items:
-        if HERE / "storms" in item.path.parents and subject_of(item.path) in HURRIED:
+        if places[item.path] == "storms" and subject_of(item.path) in HURRIED:
             item.add_marker("alone")
-    items.sort(key=lambda item: subject_of(item.path) not in LONG)
-    items.sort(key=lambda item: ORDER.index(item.path.relative_to(HERE).parts[0]))
+    items.sort(key=lambda item: ranks[item.path])
 
 
 def subject_of(path: Path) -> str:
