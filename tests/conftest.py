@@ -28,7 +28,7 @@ from holdfast.engines.redis import Redis
 from holdfast.sandbox.process import KEEP_ALIVE_S, SandboxSetup, open_sandbox
 from holdfast.web.asgi import Application
 from tests.support import shows as cast
-from tests.support.empty_ledger import fill_with_ledger, provide_place, remove_place
+from tests.support.empty_ledger import fill_early, fill_with_ledger, provide_place, remove_place
 from tests.support.engine_folder import engine_folder
 from tests.support.second_ledger import PRISTINE, administration, empty_valkey, make_ledger
 from tests.support.shows import Fan
@@ -44,8 +44,10 @@ LONG = ("schemathesis", "cli", "gate_command", "growth", "crash_points", "kills"
 HALF = "test_r"  # tests in a browser share it and a box office: files before and after this are two groups
 WHOLE = "tidy"  # one group: every process that takes a part of it would parse all files
 # Storms with a box office of their own. The others share one, and are one group.
-APART = {"agreement", "buses", "crash_points", "failover", "mail", "offline_gates"}
-APART |= {"payment_storm", "redis_cluster", "roles", "waitlist"}
+APART = {"agreement", "bus_cluster", "buses", "crash_points", "failover", "game_day", "mail", "offline_gates"}
+APART |= {"payment_storm", "pods", "recovery", "redis_cluster", "roles", "rolling_upgrade", "waitlist"}
+# Files of the stores that share what is dear to make, by the name of their group.
+TOGETHER = {"archive": "house with pods", "search": "indexed demo", "search_pages": "indexed demo"}
 # Storms that measure time, or count on their own time-outs. The others judge outcomes only. In floods, hashes
 # of strangers give way to all other work: beside other tests they would wait until their requests time out.
 HURRIED = {"floods", "no_worker", "price_steps", "sell_out", "stadium", "viewers"}
@@ -64,6 +66,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # which the other processes of a parallel run have
         provide_place()
+        if config.getvalue("dist") == "loadscope":  # a whole run: many tests need it
+            fill_early()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -82,10 +86,10 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has n
         folder, name = path.split("/")[1:3]
         if folder == "browser":
             return f"{folder} {name < HALF}"
-        is_shared = folder == "storms" and subject_of(Path(path)) not in APART
-        if folder == "stores" and name.startswith("test_pods_"):
-            return "pods"  # they share a house
-        return folder if folder == WHOLE or is_shared else path
+        subject = subject_of(Path(path))
+        if folder == "stores":
+            return "house with pods" if subject.startswith("pods_") else TOGETHER.get(subject, path)
+        return folder if folder == WHOLE or (folder == "storms" and subject not in APART) else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
@@ -119,11 +123,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest groups begin first; storms that another test would disturb run alone."""
+    places = {path: path.relative_to(HERE).parts[0] for path in {item.path for item in items}}
+    ranks = {path: (ORDER.index(at), subject_of(path) not in LONG) for path, at in places.items()}
     for item in items:
-        if HERE / "storms" in item.path.parents and subject_of(item.path) in HURRIED:
+        if places[item.path] == "storms" and subject_of(item.path) in HURRIED:
             item.add_marker("alone")
-    items.sort(key=lambda item: subject_of(item.path) not in LONG)
-    items.sort(key=lambda item: ORDER.index(item.path.relative_to(HERE).parts[0]))
+    items.sort(key=lambda item: ranks[item.path])
 
 
 def subject_of(path: Path) -> str:

@@ -15,6 +15,8 @@ import pytest
 from icalendar import Calendar
 
 from tests.support.cli_process import Demo, start_demo, stop_demo
+from tests.support.empty_ledger import fill_with_ledger
+from tests.support.engine_folder import engine_folder
 from tests.support.gates import a_pass, made, scan
 from tests.support.pdf import codes_on
 from tests.support.shows import API, Fan
@@ -51,13 +53,15 @@ class Visit:
 
 
 @pytest.fixture
-async def visit(tmp_path: Path) -> AsyncIterator[Visit]:
-    demo = await start_demo(tmp_path / "data")
-    try:
-        async with httpx2.AsyncClient(base_url=demo.url, timeout=30) as api:
-            yield Visit(demo, api)
-    finally:
-        await stop_demo(demo)
+async def visit() -> AsyncIterator[Visit]:
+    with engine_folder() as folder:
+        await fill_with_ledger(folder)
+        demo = await start_demo(folder)
+        try:
+            async with httpx2.AsyncClient(base_url=demo.url, timeout=30) as api:
+                yield Visit(demo, api)
+        finally:
+            await stop_demo(demo)
 
 
 async def test_a_mailed_ticket_is_admitted_once(visit: Visit, tmp_path: Path) -> None:

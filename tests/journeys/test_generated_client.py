@@ -11,8 +11,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from openapi_python_client import generate
-from openapi_python_client.config import Config, ConfigFile, MetaType
 
 from holdfast.routes import ROUTES
 from holdfast.web.asgi import Application
@@ -32,6 +30,10 @@ async def address(site: Application) -> AsyncIterator[str]:
 
 def generate_client(folder: Path, audience: Audience) -> None:
     """The package holdfast_client, generated without formatting and without a network."""
+    # Here: every process of a parallel run imports this file, and one runs its test.
+    from openapi_python_client import generate
+    from openapi_python_client.config import Config, ConfigFile, MetaType
+
     source = folder / "openapi.json"
     source.write_bytes(msgspec.json.encode(documents(ROUTES)[audience]))
     config = Config.from_sources(

@@ -10,11 +10,10 @@ import pytest
 from holdfast.app import App
 from tests.support.shows import Fan, problem
 
-pytestmark = pytest.mark.alone
-
 TTL_S = 2
 
 
+@pytest.mark.alone
 async def test_the_next_fan_has_the_seat_when_the_time_is_over_and_not_before(
     alice: Fan, bob: Fan, a_show: Callable[..., Any]
 ) -> None:
@@ -32,6 +31,7 @@ async def test_the_next_fan_has_the_seat_when_the_time_is_over_and_not_before(
     assert requested_s - after <= TTL_S + 0.3
 
 
+@pytest.mark.alone
 async def test_the_map_says_so_without_a_request_for_the_seat(
     alice: Fan, bob: Fan, a_show: Callable[..., Any]
 ) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_process import Demo, start_demo, stop_demo
+from tests.support.empty_ledger import fill_with_ledger
+from tests.support.engine_folder import engine_folder
 from tests.support.pasted_commands import pasted, path_with_own_curl
 
 ROOT = Path(__file__).parents[2]
@@ -19,10 +21,13 @@ DEMO = "http://127.0.0.1:8000"
 
 
 @pytest.fixture(scope="module")
-async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
-    started = await start_demo(tmp_path_factory.mktemp("demo"))
-    yield started
-    await stop_demo(started)
+async def demo() -> AsyncIterator[Demo]:
+    """Its first start is a test of test_cli.py."""
+    with engine_folder() as folder:
+        await fill_with_ledger(folder)
+        started = await start_demo(folder)
+        yield started
+        await stop_demo(started)
 
 
 async def test_the_booking_by_curl_works_when_pasted(demo: Demo, tmp_path: Path) -> None:

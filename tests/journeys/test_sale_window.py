@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.shows import Fan, problem
 
-pytestmark = pytest.mark.alone
-
 
 async def test_before_it_opens_nothing_is_held(alice: Fan, a_show: Callable[..., Any]) -> None:
     show = await a_show(20, opens_in_s=3600)
@@ -22,6 +20,7 @@ async def test_before_it_opens_nothing_is_held(alice: Fan, a_show: Callable[...,
     assert (await alice.get(f"/shows/{show}/seats")).json()["states"] == "A" * 20
 
 
+@pytest.mark.alone
 async def test_it_opens_by_itself_and_not_before(alice: Fan, a_show: Callable[..., Any]) -> None:
     began = time.monotonic()
     show = await a_show(20, opens_in_s=1.2)
@@ -33,6 +32,7 @@ async def test_it_opens_by_itself_and_not_before(alice: Fan, a_show: Callable[..
     assert 1.19 <= time.monotonic() - began <= 1.8
 
 
+@pytest.mark.alone
 async def test_it_closes_by_itself(alice: Fan, bob: Fan, a_show: Callable[..., Any]) -> None:
     show = await a_show(20, closes_in_s=1.0)
     held = await alice.holds(show, "A-4")

@@ -1,4 +1,7 @@
-"""Offices of people, an unused address, and a stage where engines may break."""
+"""Offices of people, an unused address, and a stage where engines may break.
+
+What is dear to make lasts for all files of this folder, and ends before a process goes on to other folders.
+"""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -47,7 +50,7 @@ async def apart(postgres: Postgres, redis: Redis) -> AsyncIterator[Offices]:
     await postgres.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def pod_house(
     shared_config: Config, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[PodHouse]:
@@ -57,27 +60,27 @@ async def pod_house(
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def pod_app(pod_house: PodHouse) -> AsyncIterator[App]:
     """With a worker that processes facts."""
     async with open_app(pod_house.config) as opened, running(worker_jobs(opened, {"outbox"})):
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def app_without_east(pod_house: PodHouse) -> AsyncIterator[App]:
     """Of a machine that does not reach the pod `east`."""
     async with open_app(without_pod(pod_house.config, "east")) as opened:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def pod_api(pod_house: PodHouse) -> AsyncIterator[httpx2.AsyncClient]:
     async with _client(pod_house.config) as client:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def api_without_east(pod_house: PodHouse) -> AsyncIterator[httpx2.AsyncClient]:
     async with _client(without_pod(pod_house.config, "east")) as client:
         yield client
@@ -102,7 +105,7 @@ def email() -> str:
     return f"{secrets.token_hex(8)}@example.org"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def stage() -> AsyncIterator[Stage]:
     """Engines of their own, which a test may stop, flush and kill; it leaves them running."""
     with engine_folder() as folder:
@@ -110,14 +113,14 @@ async def stage() -> AsyncIterator[Stage]:
             yield set_up
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def demo(shared_config: Config) -> AsyncIterator[App]:
     """The demo as search has it."""
     async with demo_listed(shared_config) as app:
         yield app
 
 
-@pytest.fixture(scope="session", params=["batched", "direct"])
+@pytest.fixture(scope="package", params=["batched", "direct"])
 async def server(request: pytest.FixtureRequest) -> AsyncIterator[Implementation]:
     """Implementations of the claim library: the same tests pass on all of them."""
     async with on_valkey(batch_max=128 if request.param == "batched" else 1) as implementation:

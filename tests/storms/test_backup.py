@@ -5,7 +5,7 @@ import json
 import secrets
 import stat
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from holdfast.sandbox import load_or_create_secret
 from holdfast.web.caller import Role
 from tests.support import shows as cast
 from tests.support.box_office import Office, jobs, office, running, started
+from tests.support.engine_folder import engine_folder
 from tests.support.gates import a_device
 from tests.support.mailed_links import prove_address
 from tests.support.retrying_payer import Payer
@@ -118,8 +119,16 @@ async def sold_meanwhile(stage: Office, file: Path, is_full: bool) -> tuple[int,
     return show, before
 
 
-async def test_a_restored_office_has_every_sale_and_continues_selling(tmp_path: Path, is_full: bool) -> None:
-    file, folder = tmp_path / "night.backup", DataFolder(tmp_path / "data")
+@pytest.fixture
+def folder() -> Iterator[DataFolder]:
+    with engine_folder("holdfast-restored-") as path:
+        yield DataFolder(path / "data")
+
+
+async def test_a_restored_office_has_every_sale_and_continues_selling(
+    tmp_path: Path, folder: DataFolder, is_full: bool
+) -> None:
+    file = tmp_path / "night.backup"
     first = a_demo(DataFolder(tmp_path / "demo" / "data")) if is_full else office(web=1)
     async with first as stage:
         await stage.api.post(f"{API}/accounts", json={**LOGIN, "name": "Ada"})

@@ -8,6 +8,8 @@ import asyncio
 import fcntl
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -16,9 +18,11 @@ import asyncpg
 from holdfast.engines.embedded import engines
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.migrate import migrate
+from holdfast.site.templates_env import warm_up
 from tests.support.engine_folder import find_room
 
 PLACE = "TESTS_EMPTY_LEDGER"  # in the environment of all processes of a run: the folder that has it
+_early: list["subprocess.Popen[bytes]"] = []
 
 
 def provide_place() -> None:
@@ -26,24 +30,41 @@ def provide_place() -> None:
     os.environ[PLACE] = tempfile.mkdtemp(prefix="holdfast-empty-", dir=find_room())
 
 
+def fill_early() -> None:
+    """In a process of its own, while the others collect their tests: they wait for the ledger no more."""
+    root = Path(__file__).parents[2]
+    _early.append(subprocess.Popen((sys.executable, "-m", "tests.support.empty_ledger"), cwd=root))
+
+
 def remove_place() -> None:
+    while _early:
+        _early.pop().wait()
     shutil.rmtree(os.environ.pop(PLACE))
 
 
 async def fill_with_ledger(data: Path) -> None:
     """Before the first start of engines in this data folder. Outside of a run they begin from nothing."""
     folder = DataFolder(data)
-    if PLACE not in os.environ or folder.postgres.exists():
-        return
+    if PLACE in os.environ and not folder.postgres.exists():
+        folder.make()
+        await copy_ledger(folder.postgres)
+
+
+async def copy_ledger(to: Path) -> None:
+    """There must be no such folder yet. Not shutil: the files have another owner when root runs the tests."""
+    made = await _provide_ledger()
+    copying = await asyncio.create_subprocess_exec("cp", "-a", str(made), str(to))
+    assert await copying.wait() == 0
+
+
+async def _provide_ledger() -> Path:
+    """The first process makes it; the others wait for that."""
     place = Path(os.environ[PLACE])
     with (place / "turn").open("w") as turn:
         await asyncio.to_thread(fcntl.flock, turn, fcntl.LOCK_EX)  # until it is closed
         if not (place / "postgres").exists():
             await _make_ledger(place)
-    folder.make()
-    # Not shutil: the files have another owner when root runs the tests.
-    copying = await asyncio.create_subprocess_exec("cp", "-a", str(place / "postgres"), str(folder.postgres))
-    assert await copying.wait() == 0
+    return place / "postgres"
 
 
 async def _make_ledger(place: Path) -> None:
@@ -53,3 +74,8 @@ async def _make_ledger(place: Path) -> None:
         await migrate(connection)
         await connection.close()
     (draft / "postgres").rename(place / "postgres")
+
+
+if __name__ == "__main__":
+    asyncio.run(_provide_ledger())
+    warm_up()  # each web worker of the first box offices would compile all templates for itself

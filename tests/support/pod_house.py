@@ -57,10 +57,21 @@ async def a_pod_house(
         own = replace(
             config, database_url=server.url, redis_url=redis_urls[0], pods=pods, sale_lock_wait_ms=300
         )
-        for name in names:
-            await server.sql(f"CREATE DATABASE {name}")
+        await _make_databases(server, names)
         await add_pods(own)
         yield PodHouse(own, server)
+
+
+async def _make_databases(server: Server, names: Sequence[str]) -> None:
+    """Copies of the empty ledger: a copy takes a tenth of what all migrations take."""
+    connection = await asyncpg.connect(server.url, database="postgres")
+    for name in names:
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE holdfast STRATEGY file_copy")
+    await connection.close()
+    for name in names:
+        copy = await asyncpg.connect(url_of(server, name))
+        await copy.execute("UPDATE ledger_mark SET ledger_id = gen_random_uuid()")
+        await copy.close()
 
 
 async def add_pods(config: Config) -> None:

@@ -17,6 +17,7 @@ from holdfast.engines.embedded.privilege import User, child_setup, unprivileged
 from holdfast.engines.migrate import migrate
 from tests.support.cli_process import free_port
 from tests.support.documented_commands import documented_commands
+from tests.support.empty_ledger import PLACE, copy_ledger
 from tests.support.engine_folder import engine_folder
 from tests.support.wait import until
 
@@ -30,6 +31,10 @@ SETTINGS = {
     "wal_receiver_status_interval": "1s",
     "wal_retrieve_retry_interval": "100ms",
 }
+ALL_MAY_ENTER = """\
+local all,replication all              trust
+host  all,replication all 127.0.0.1/32 trust
+"""
 COMMAND_WITHIN_S = 60
 STANDBY_PAGE = "operating/standby.md"  # whose commands are run here
 
@@ -168,11 +173,19 @@ def an_empty_server(folder: Path, name: str) -> Server:
 
 
 @asynccontextmanager
-async def servers() -> AsyncIterator[list[Server]]:
-    """The first is empty and not yet started. Those that a test appends are ended, too."""
+async def servers(*, with_ledger: bool = False) -> AsyncIterator[list[Server]]:
+    """The first is not yet started, and empty unless it is to have the tables of the ledger.
+
+    Those that a test appends are ended, too.
+    """
     with engine_folder("holdfast-servers-") as folder:
         first = an_empty_server(folder, "db1")
-        await first.run(f"initdb --pgdata={first.data} --username=holdfast --auth=trust --encoding=UTF8")
+        if with_ledger:
+            first.data.rmdir()
+            await copy_ledger(first.data)
+            (first.data / "pg_hba.conf").write_text(ALL_MAY_ENTER)
+        else:
+            await first.run(f"initdb --pgdata={first.data} --username=holdfast --auth=trust --encoding=UTF8")
         started = [first]
         try:
             yield started
@@ -186,16 +199,24 @@ async def servers() -> AsyncIterator[list[Server]]:
 @asynccontextmanager
 async def a_primary(**settings: str) -> AsyncIterator[list[Server]]:
     """`servers()`, the first of them running, with the tables of the ledger."""
-    async with servers() as started:
+    has_ledger = PLACE in os.environ  # in a run of tests: no first start, no migrations
+    async with servers(with_ledger=has_ledger) as started:
         (first,) = started
         await first.start(**settings)
-        connection = await asyncpg.connect(first.url, database="postgres")
-        await connection.execute("CREATE DATABASE holdfast")
-        await connection.close()
-        connection = await asyncpg.connect(first.url)
-        await migrate(connection)
-        await connection.close()
+        if has_ledger:
+            await first.sql("UPDATE ledger_mark SET ledger_id = gen_random_uuid()")
+        else:
+            await _make_ledger(first)
         yield started
+
+
+async def _make_ledger(server: Server) -> None:
+    connection = await asyncpg.connect(server.url, database="postgres")
+    await connection.execute("CREATE DATABASE holdfast")
+    await connection.close()
+    connection = await asyncpg.connect(server.url)
+    await migrate(connection)
+    await connection.close()
 
 
 @asynccontextmanager

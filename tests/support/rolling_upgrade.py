@@ -23,7 +23,8 @@ from typing import Any
 import httpx2
 
 from holdfast.engines.embedded import engines
-from tests.support.box_office import running, words_in
+from tests.support.box_office import ROOT, running, words_in
+from tests.support.empty_ledger import fill_with_ledger
 from tests.support.engine_folder import engine_folder
 from tests.support.releases import Machine, Release, earlier_release, this_release
 from tests.support.shows import API
@@ -188,6 +189,8 @@ class Stage:
 @asynccontextmanager
 async def a_stage(path: Path, old: Release, new: Release) -> AsyncIterator[Stage]:
     sandbox = ("sandbox", "--port", "0", "--data", str(path / "sandbox"), "--secret", SECRET, "--json")
+    if old.root == ROOT:  # its schema is that of the copy
+        await fill_with_ledger(path / "engines")
     async with (
         engines(path / "engines", connections_max=120) as both,
         running(path / "sandbox.log", sandbox, {}) as gateway,
