@@ -141,6 +141,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Figures that a test has found, without `-s`: `record_property("figure", …)`."""
+    properties = [pair for report in terminalreporter.getreports("passed") for pair in report.user_properties]
+    if figures := [figure for name, figure in properties if name == "figure"]:
+        terminalreporter.section("figures")
+        for figure in figures:
+            terminalreporter.write_line(figure)
+
+
 @pytest.fixture(scope="session")
 async def running_engines() -> AsyncIterator[Engines]:
     # Several box offices of one process share them.

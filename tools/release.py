@@ -153,10 +153,10 @@ def install_tools(folder: Path) -> Path:
 
 
 def write_sbom(programs: Path, file: Path) -> None:
-    """Of what the image contains: every package with version and hashes, from the lock file."""
+    """Of what the image contains: every package with version and hashes, from the lock file. Validated."""
     _run(
         *(str(programs / "cyclonedx-py"), "requirements", str(ROOT / "requirements" / "image.txt")),
-        *("--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible"),
+        *("--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible", "--validate"),
         *("--output-format", "JSON", "--output-file", str(file)),
     )
 
@@ -204,7 +204,8 @@ def release(output: Path, key: Path | None, *, is_final: bool) -> None:
         print("ok    twine check --strict")
         sbom = output / SBOM.format(version=version)
         write_sbom(programs, sbom)
-        print(f"ok    {sbom.name}: {sbom.read_text().count(chr(34) + 'purl' + chr(34))} packages")
+        packages = sbom.read_text().count('"purl"')
+        print(f"ok    {sbom.name}: {packages} packages, valid CycloneDX")
         sums = write_sums(output)
         sign(sums, key or _throwaway_key(work))
         print(f"ok    {sums.name}, signed and verified" + ("" if key else ", with a key for this rehearsal"))

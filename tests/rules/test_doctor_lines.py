@@ -25,7 +25,7 @@ from holdfast.runtime.check_ledger import (
 from holdfast.runtime.check_machine import judge_room
 from holdfast.runtime.check_redis import judge_memory
 from holdfast.runtime.check_services import judge_gateway
-from holdfast.runtime.check_settings import Finding
+from holdfast.runtime.check_settings import Finding, Severity, check_limits_are_on, give_verdict
 
 GB = 1_000_000_000
 NOW = datetime(2026, 11, 18, 20, 0, tzinfo=UTC)
@@ -69,6 +69,23 @@ PUBLIC = TlsServer("public", "tickets.example", 443)
 def test_each_line_has_its_severity_and_its_next_step(found: Finding, health: str, words: str) -> None:
     assert found.health == health, found
     assert words in found.fix
+
+
+def test_the_last_line_says_whether_it_is_fit() -> None:
+    ok, warn, fail = (Finding("a", health, "b") for health in Severity)
+
+    assert give_verdict([ok, ok], trial=False) == "fit for an on-sale"
+    assert give_verdict([ok, warn], trial=False).endswith("if you accept the warnings: 1 line is marked warn")
+    assert give_verdict([warn, fail, fail], trial=True) == "not fit for an on-sale: 2 lines are marked fail"
+    assert give_verdict([ok], trial=True).startswith("fit for trying things")
+
+
+def test_limits_that_are_switched_off_are_named() -> None:
+    on = check_limits_are_on(Config())
+    off = check_limits_are_on(Config(guest_holds_max=0, requests_per_second_max=0))
+
+    assert (on.health, off.health) == ("ok", "warn")
+    assert off.detail == "switched off: HOLDFAST_GUEST_HOLDS_MAX", "the other one is off by default"
 
 
 def test_dead_letters_have_a_command_for_each_kind() -> None:

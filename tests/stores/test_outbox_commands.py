@@ -46,7 +46,11 @@ async def group_of(app: App, reader: FactRecorder) -> dict[str, Any]:
     return found
 
 
-async def test_a_dead_fact_is_shown_and_tried_again(app: App, till: Till, reader: FactRecorder) -> None:
+@pytest.mark.parametrize("of_all", [False, True])
+async def test_a_dead_fact_is_shown_and_tried_again(
+    app: App, till: Till, reader: FactRecorder, of_all: bool
+) -> None:
+    """Of one group, or of all: `holdfast facts retry`, as the doctor says it."""
     booking = await hold(app, till.show, an_owner(), 1)
     reader.fails = lambda _fact: True
     await relayed(app)
@@ -58,7 +62,7 @@ async def test_a_dead_fact_is_shown_and_tried_again(app: App, till: Till, reader
     _code, output, _ = await facts(app, "dead", "--group", reader.group, "--json")
     [dead] = json.loads(output)
     _code, shown, _ = await facts(app, "groups")
-    code, output, _ = await facts(app, "retry", "--group", reader.group)
+    code, output, _ = await facts(app, "retry", *([] if of_all else ["--group", reader.group]))
     reader.fails = lambda _fact: False
     await reader.consume()
 

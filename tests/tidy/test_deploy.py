@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.tidy.block_checks import check_holdfast
 from tests.tidy.deploy_files import (
     DEPLOY,
     Page,
+    changed,
     compose,
     containers,
     manifests,
@@ -190,20 +190,6 @@ def loose_container(pod: Page, container: Page) -> Iterator[str]:
     scraped = pod["metadata"]["annotations"]["prometheus.io/port"]
     if {int(listens), int(scraped)} != set(ports.values()):
         yield f"it listens on {listens}, is scraped on {scraped} and declares {ports}"
-
-
-def changed(page: Any, path: str, value: Any) -> Any:
-    """A copy in which one value is another, or gone: `services.serve.user`."""
-    page = deepcopy(page)
-    *parents, last = [int(part) if part.isdigit() else part for part in path.split("/")]
-    place = page
-    for part in parents:
-        place = place[part]
-    if value is None:
-        del place[last]
-    else:
-        place[last] = value
-    return page
 
 
 class TestTheRulesCanFail:

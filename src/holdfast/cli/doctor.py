@@ -24,7 +24,14 @@ from holdfast.runtime.check_machine import check_folder, check_programs
 from holdfast.runtime.check_pods import pod_checks
 from holdfast.runtime.check_redis import check_bus, check_holds, check_limits
 from holdfast.runtime.check_services import check_gateway_answer, check_mail_server, check_sign_in
-from holdfast.runtime.check_settings import Finding, Severity, check_settings, is_trial
+from holdfast.runtime.check_settings import (
+    Finding,
+    Severity,
+    check_limits_are_on,
+    check_settings,
+    give_verdict,
+    is_trial,
+)
 from holdfast.web import log
 
 
@@ -35,7 +42,7 @@ async def report(config: Config, as_json: bool) -> NoReturn:
     if as_json:
         print_json([finding.page() for finding in found])
     else:
-        show_findings(found)
+        show_findings(found, give_verdict(found, trial=is_trial(config)))
     sys.stdout.flush()
     # At once: a thread that waits for a dead disk or name server would keep the process from ending.
     os._exit(1 if any(finding.health is Severity.FAIL for finding in found) else 0)
@@ -45,6 +52,7 @@ async def findings(config: Config) -> AsyncIterator[Finding]:
     """In the order of a start: this machine, settings, engines, other servers."""
     for finding in (*check_programs(config), *check_settings(config, trial=is_trial(config))):
         yield finding
+    yield check_limits_are_on(config)
     async for finding in run_all(_checks(config, _with_running_engines(config))):
         yield finding
 

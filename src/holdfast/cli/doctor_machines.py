@@ -21,8 +21,14 @@ async def compare_machines(redis_url: str, config: Config) -> Finding:
     finally:
         await redis.close()
     if not differences:
-        return Finding(WHAT, Severity.OK, f"{len(others)} others have the same settings" if others else "one")
+        return Finding(WHAT, Severity.OK, _same(len(others)))
     named = [f"HOLDFAST_{one.setting.upper()} on {', '.join(one.machines)}" for one in differences]
     health = Severity.FAIL if any(one.is_secret for one in differences) else Severity.WARN
     fix = f"set the same on every machine ({PAGE}): {'; '.join(named)}"
     return Finding(WHAT, health, f"{len(differences)} settings differ from those here", fix)
+
+
+def _same(others: int) -> str:
+    if not others:
+        return "no other machine has reported its settings"
+    return f"{others} other{'s have' if others > 1 else ' has'} the same settings"

@@ -98,11 +98,11 @@ def dead(context: typer.Context, group: Group = "", data: Data = None, as_json: 
 @facts.command()
 def retry(
     context: typer.Context,
-    group: Group,
+    group: Group = "",
     fact: Annotated[int | None, typer.Option("--id", help="Number of one fact; none: all of them.")] = None,
     data: Data = None,
 ) -> None:
-    """Let a group try its dead facts again."""
+    """Let dead facts be tried again, those of one group or of all."""
     print(f"{context.obj(data, lambda app: app.outbox.retry_dead(group, fact))} will be tried again")
 
 

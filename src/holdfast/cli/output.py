@@ -62,13 +62,15 @@ def progress() -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-def show_findings(found: Sequence["Finding"]) -> None:
+def show_findings(found: Sequence["Finding"], verdict: str) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2))
     for finding in found:
         table.add_row(MARKS[finding.health], finding.what, escape(finding.detail))
         if finding.fix and finding.health != "ok":
             table.add_row("", "", f"[bold]→ {escape(finding.fix)}[/]")
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    console.print(f"\n{escape(verdict)}", style="bold", highlight=False)
 
 
 def note(line: str) -> None:

@@ -201,7 +201,7 @@ ORDER BY group_name, fact_id
 -- From the beginning; others of its key are not waited for: they went on long ago.
 UPDATE parked_fact
    SET dead_at = NULL, tries = 0, due_at = now()
- WHERE group_name = $1 AND dead_at IS NOT NULL AND ($2::bigint IS NULL OR fact_id = $2);
+ WHERE dead_at IS NOT NULL AND ($1 = '' OR group_name = $1) AND ($2::bigint IS NULL OR fact_id = $2);
 
 -- name: first_since
 SELECT min(id) FROM outbox WHERE at >= $1;

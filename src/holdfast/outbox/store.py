@@ -225,6 +225,7 @@ class Outbox:
         return [dict(row) for row in await self._postgres.fetch(Q.dead, group, limit)]
 
     async def retry_dead(self, group: str, fact_id: int | None = None) -> int:
+        """Of all groups, if `group` is empty."""
         return _count(await self._postgres.execute(Q.retry_dead, group, fact_id))
 
     async def first_since(self, moment: datetime) -> int | None:

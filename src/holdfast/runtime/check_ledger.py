@@ -168,7 +168,7 @@ def _migrations(pending: int) -> Finding:
 def _history(found: WentBack | None) -> Finding:
     if found:
         return Finding("ledger's history", Severity.FAIL, str(found), WHAT_TO_DO)
-    return Finding("ledger's history", Severity.OK, "not older than seen from here")
+    return Finding("ledger's history", Severity.OK, "as new as this machine and Redis have seen it")
 
 
 def judge_workers(found: WorkerFacts, *, trial: bool) -> Finding:

@@ -75,7 +75,7 @@ def _data_folder(folder: Path) -> Finding:
             "data folder",
             Severity.FAIL,
             f"{existing} cannot be written",
-            "choose another with --data",
+            "choose another with HOLDFAST_DATA_DIR or --data, or give it to the account that runs this",
         )
     return Finding("data folder", Severity.OK, str(folder) + ("" if folder.exists() else " (will be made)"))
 

@@ -4,7 +4,7 @@ A *trial* has embedded data and the sandbox: mail, a public address and proxies 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from ipaddress import ip_network
@@ -69,6 +69,8 @@ def _gateway(config: Config, trial: bool) -> Finding:
         return Finding(
             what, Severity.WARN, f"{config.gateway} in test mode", "use the live keys to take money"
         )
+    if config.gateway == "none":
+        return Finding(what, Severity.OK, "none: only free shows can be on sale")
     secrets = {"stripe": config.stripe_webhook_secrets, "razorpay": config.razorpay_webhook_secrets}
     if not secrets.get(config.gateway, "-"):
         name = f"HOLDFAST_{config.gateway.upper()}_WEBHOOK_SECRETS"
@@ -148,6 +150,35 @@ def _retention(config: Config) -> Finding:
         fix = f"data is stored permanently and grows: give {', '.join(permanent)} a number"
         return Finding("retention", Severity.WARN, ", ".join(stored), fix)
     return Finding("retention", Severity.OK, ", ".join(stored))
+
+
+def check_limits_are_on(config: Config) -> Finding:
+    """Of the doctor alone: a rehearsal or a house behind a strict proxy may start without some of them."""
+    limits = [one for one in fields(config) if "0: no limit" in one.metadata["why"] and one.default]
+    off = [f"HOLDFAST_{one.name.upper()}" for one in limits if not getattr(config, one.name)]
+    if not off:
+        return Finding("limits", Severity.OK, f"all {len(limits)} against bots and guessed passwords are on")
+    fix = (
+        "one client can hold seats or try passwords without end: give each a number, or remove it from the "
+        "settings; docs/operating/limits.md"
+    )
+    return Finding("limits", Severity.WARN, f"switched off: {', '.join(off)}", fix)
+
+
+def give_verdict(found: Sequence[Finding], *, trial: bool) -> str:
+    """One sentence about all findings, for the end of the list."""
+    bad, doubtful = (sum(one.health is health for one in found) for health in (Severity.FAIL, Severity.WARN))
+    if bad:
+        return f"not fit for an on-sale: {_lines(bad)} marked fail"
+    if trial:
+        return "fit for trying things: engines are embedded and no money moves; docs/operating/sizes.md"
+    if doubtful:
+        return f"fit for an on-sale, if you accept the warnings: {_lines(doubtful)} marked warn"
+    return "fit for an on-sale"
+
+
+def _lines(count: int) -> str:
+    return "1 line is" if count == 1 else f"{count} lines are"
 
 
 def refuse_or_warn(config: Config, *, trial: bool) -> list[str]:
