@@ -21,6 +21,7 @@ from holdfast.engines.aside import favour_loop
 from holdfast.holds import HoldBody
 from holdfast.lean_import import freeze_imports
 from holdfast.site.templates_env import warm_up
+from holdfast.web import log
 from holdfast.web.caller import Role
 from holdfast.web.connections import limited_http
 from holdfast.web.responses import answer, read
@@ -67,6 +68,7 @@ BARE = (
 
 def main() -> None:
     port, config = int(sys.argv[1]), Config.from_env(os.environ)
+    log.set_up(level="WARNING")  # a bench prints figures: slow requests are in them
     warm_up()
     freeze_imports()
     favour_loop()

@@ -185,8 +185,9 @@ class App:
         return RoomEditor(self.postgres, self.catalogue, self.waiting_rooms, scope)
 
     def layout_change(self, scope: Scope) -> LayoutChanger:
-        home = self.catalogue_home
-        return LayoutChanger(home.postgres, home.catalogue, self.show_editor(scope))
+        home, pods = self.catalogue_home, pod_databases(self.router)
+        editor = self.show_editor(scope)
+        return LayoutChanger(home.postgres, home.catalogue, editor, pods.get if pods else None)
 
 
 @asynccontextmanager

@@ -93,6 +93,6 @@ def build_afterwards(
         webhooks_out=OutgoingWebhooks(postgres, catalogue, config, pod),
         reports=ReportStore(postgres, catalogue, reports_from),
         replays=Replays(postgres, catalogue, QueueReader(postgres).load),
-        audit_log=AuditLog(postgres),
+        audit_log=AuditLog(postgres, pod),
         attendees=AttendeeStore(postgres, catalogue),
     )

@@ -7,15 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from bench.__main__ import Part, measure, parse_parts
 from bench.cpu import MachineTimes, find_groups, read_cpu_us, share_of_others
+from bench.environment import Environment, start_workers
 from bench.errors import BenchError
 from bench.figure import Figure
 from bench.load import LoadResult
 from bench.results_files import parse_figure, render_figure, render_markdown
 from bench.session import ATTEMPTS_MAX, Session
+from holdfast.app import App
 
 END_WITHIN_S = 120
 
@@ -47,6 +50,18 @@ def test_the_cheapest_part_measures_on_real_engines(tmp_path: Path) -> None:
     assert [len(figure["runs"]) for figure in figures] == [1, 1]
     assert all(run["ours"] > 0 for figure in figures for run in figure["runs"])
     assert "bookings opened in batches" in (tmp_path / "figures.md").read_text()
+
+
+async def test_a_worker_of_the_bench_prints_no_line_for_a_slow_request(
+    app: App, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Sign-ins under an attack are slow: thousands of lines would hide the figures."""
+    env = Environment(app.config, app, tmp_path)
+    async with start_workers(env, 1, slow_request_ms=0) as url, httpx2.AsyncClient() as client:
+        assert (await client.get(f"{url}/api/v1/bare/1000")).status_code == 200
+
+    printed = capfd.readouterr()
+    assert printed.out + printed.err == ""
 
 
 def test_a_part_that_breaks_ends_itself_alone(tmp_path: Path) -> None:

@@ -82,6 +82,38 @@ async def test_rate_limits_and_the_bus_are_looked_at_and_a_start_warns(
         await warn_of_other_servers(replace(config, limits_url="sqlite:///x"))
 
 
+@pytest.mark.parametrize(
+    ("settings", "health", "remedy"),
+    [
+        ({"replicaof": "127.0.0.1 1"}, "fail", "this Redis is a replica: point {setting} to the primary"),
+        ({"requirepass": "secret"}, "fail", "Redis refused us: Authentication required.; look at {setting}"),
+        (
+            {"maxmemory-policy": "allkeys-lru"},
+            "warn",
+            "has maxmemory-policy allkeys-lru and would throw {held}",
+        ),
+    ],
+    ids=["a replica", "a password", "evictions"],
+)
+async def test_a_server_for_limits_or_the_bus_that_is_not_fit_has_a_remedy(
+    config: Config, tmp_path: Path, settings: dict[str, str], health: str, remedy: str
+) -> None:
+    """As the Redis of the holds has one, with the name of the setting that is wrong."""
+    server = make_server(tmp_path, "unfit", **settings)
+    async with running(server):
+        unfit = replace(config, limits_url=server.url, bus_url=server.url)
+        found = await look(unfit, "rate limits", "bus")
+        warnings = await warn_of_other_servers(unfit)
+
+    named = {
+        "rate limits": remedy.format(setting="HOLDFAST_LIMITS_URL", held="counted tries"),
+        "bus": remedy.format(setting="HOLDFAST_BUS_URL", held="facts"),
+    }
+    assert [one.health for one in found] == [health, health], found
+    assert [one.what for one in found if named[one.what] not in one.fix] == [], found
+    assert [named[what] in line for what, line in zip(named, warnings, strict=True)] == [True, True], warnings
+
+
 async def test_days_left_of_certificates_of_redis_and_the_ledger(config: Config, tmp_path: Path) -> None:
     """The embedded PostgreSQL has no TLS: its first message, and its answer, are those of its protocol."""
     certificate = vouched_certificate(tmp_path, days=30)

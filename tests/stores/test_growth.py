@@ -13,7 +13,7 @@ from holdfast.app import App
 from holdfast.attendees.page import AttendeeQuery, BookingQuery
 from holdfast.audit import audit
 from holdfast.audit.oversold import OversoldGauge
-from holdfast.audit_log.entry import AuditQuery
+from holdfast.audit_log import AuditQuery, load_audit_page
 from holdfast.background import worker_jobs
 from holdfast.bookings import seats_by_category
 from holdfast.config import Config
@@ -74,8 +74,8 @@ LISTS: dict[str, Callable[[GrownHouse], Awaitable[object]]] = {
     "bookings by reference": lambda house: _bookings(house, q="ABCDEFGH", show=house.show_id),
     "a seat of a show": lambda house: _bookings(house, q="A-1", show=house.show_id),
     "attendees of a show": lambda house: house.app.attendees.attendees(house.show_id, None, AttendeeQuery()),
-    "the audit log": lambda house: house.app.audit_log.page(1, AuditQuery()),
-    "the audit log of an action": lambda house: house.app.audit_log.page(1, AuditQuery(action="x.y")),
+    "the audit log": lambda house: load_audit_page(house.app, 1, AuditQuery()),
+    "the audit log of an action": lambda house: load_audit_page(house.app, 1, AuditQuery(action="x.y")),
     "the replay of another show": lambda house: house.app.replays.build(house.past_show_id),
     "all refunds": lambda house: _refunds(house, None),
     "all refunds that wait": lambda house: _refunds(house, None, "requested"),

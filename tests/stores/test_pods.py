@@ -277,6 +277,7 @@ class TestAdding:
         ("setting", "complaint"),
         [
             ("East=postgresql://x/y,redis://z", "is not the name of a pod"),
+            ("home=postgresql://x/y,redis://z", "is not the name of a pod"),
             ("east=redis://z", "are incomplete"),
             ("east=postgresql://x/y", "are incomplete"),
             ("a=postgresql://x/y,redis://z a=postgresql://x/q,redis://r", "twice"),

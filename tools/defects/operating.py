@@ -33,6 +33,20 @@ STARTING = (
         ),
     ),
     undo(
+        "a worker that has lost its turn reports its last gauges",
+        "tests/stores/test_turns.py",
+        (f"{ENGINES}/turns.py", "                metrics.withdraw(measured)\n", ""),
+    ),
+    undo(
+        "the doctor only warns of a server for limits that wants another password",
+        f"{DOCTOR} -k has_a_remedy",
+        (
+            "src/holdfast/runtime/check_redis.py",
+            'Finding(what, Severity.FAIL, "refuses us", str(trouble))',
+            'Finding(what, Severity.WARN, "not reached", str(trouble))',
+        ),
+    ),
+    undo(
         "the sandbox beside a server listens on every address",
         f"{FIRST_START} -k this_machine_only",
         (

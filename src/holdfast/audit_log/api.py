@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.audit_log.entry import AuditFilter, AuditPage, AuditQuery
-from holdfast.audit_log.store import AuditLog
+from holdfast.audit_log.every_pod import export_audit_log, load_audit_page
 from holdfast.errors import NotAllowed
 from holdfast.web.audit_log import HOUSE
 from holdfast.web.caller import Right, Role
@@ -30,14 +30,15 @@ async def list_audit_entries(request: Request) -> Response:
     Each entry has a hash over itself and the entry before it, so that a changed or missing entry is noticed.
     """
     wanted = query(AuditQuery, request)
-    return answer(200, await _log(request).page(_chain(request, wanted), wanted), NO_STORE)
+    page = await load_audit_page(get_app(request), _chain(request, wanted), wanted)
+    return answer(200, page, NO_STORE)
 
 
 @routes.get(".csv", query=AuditFilter, answers={200: bytes}, media_types=(CSV,))
 async def export_audit_entries(request: Request) -> Response:
     """The same for a spreadsheet, all of it. The export is an entry of the log itself."""
     wanted = query(AuditFilter, request)
-    sheet = await _log(request).export(_chain(request, wanted), wanted)
+    sheet = await export_audit_log(get_app(request), _chain(request, wanted), wanted)
     headers = NO_STORE | {
         "Content-Disposition": 'attachment; filename="audit-log.csv"',
         "X-Content-Type-Options": "nosniff",
@@ -52,11 +53,6 @@ def _chain(request: Request, wanted: AuditFilter) -> int:
     if wanted.organisation not in (None, organisation_id):
         raise NotAllowed(needed=Role.ADMIN)
     return organisation_id
-
-
-def _log(request: Request) -> AuditLog:
-    log: AuditLog = get_app(request).audit_log
-    return log
 
 
 ROUTES = routes.all

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from holdfast.web.pod_pages import Positions
+
 PAGE_MAX = 200
 BIGINT_MAX = 2**63 - 1
 Id = Annotated[int, Meta(ge=0, le=BIGINT_MAX)]
@@ -16,6 +18,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 CSV_COLUMNS = (
     *("number", "at", "action", "subject_kind", "subject_id", "subject_name", "actor_id", "actor_name"),
     *("actor_email", "via", "address", "agent", "request_id", "before", "after", "personal", "hash"),
+    "pod",
 )
 ORIGIN = ("address", "agent", "request_id")
 
@@ -31,7 +34,7 @@ class AuditFilter(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
 
 
 class AuditQuery(AuditFilter, frozen=True, kw_only=True):
-    before: Annotated[int, Meta(ge=1, le=BIGINT_MAX)] = BIGINT_MAX  # `next` of the page before
+    before: Positions = ""  # `next` of the page before
     size: Annotated[int, Meta(ge=1, le=PAGE_MAX)] = 50
 
 
@@ -42,7 +45,8 @@ class AuditActor(Struct, frozen=True):
 
 
 class AuditLine(Struct, frozen=True, kw_only=True):
-    number: int  # 1, 2, 3, … within the log
+    pod: str  # in whose database the change was made, which has a log of its own; empty: the home database
+    number: int  # 1, 2, 3, … within the log of that database
     at: datetime
     action: str
     subject_kind: str
@@ -66,16 +70,20 @@ class AuditHead(Struct, frozen=True):
 
 class AuditPage(Struct, frozen=True):
     entries: list[AuditLine]
-    next: int | None  # ask for `before` this to go on; null: that was all
+    next: str | None  # ask for `before` this to go on; null: that was all
     head: AuditHead | None  # the last entry: note it elsewhere, and no one can shorten the log unnoticed
+    pod_heads: dict[str, AuditHead] = msgspec.field(default_factory=dict)  # the same of each pod's log
+    complete: bool = True  # false: some databases cannot be reached, their entries are missing
+    missing_pods: list[str] = msgspec.field(default_factory=list)
 
 
-def build_line(row: Any) -> AuditLine:
+def build_line(row: Any, pod: str) -> AuditLine:
     personal = None if row["personal"] is None else msgspec.json.decode(row["personal"], type=dict[str, Any])
     origin = {name: (personal or {}).get(name) for name in ORIGIN}
     rest = None if personal is None else {k: v for k, v in personal.items() if k not in ORIGIN}
     actor_id = row["actor_id"]
     return AuditLine(
+        pod=pod,
         number=row["number"],
         at=row["at"],
         action=row["action"],
@@ -100,4 +108,5 @@ def csv_row(line: AuditLine) -> Sequence[object]:
         *(line.via, line.address, line.agent, line.request_id),
         *(msgspec.json.encode(part).decode() for part in (line.before, line.after, line.personal)),
         line.hash,
+        line.pod,
     )

@@ -2,44 +2,40 @@
 
 from collections.abc import AsyncIterator
 
-from holdfast.audit_log.entry import (
-    CSV_COLUMNS,
-    PAGE_MAX,
-    AuditFilter,
-    AuditHead,
-    AuditLine,
-    AuditPage,
-    AuditQuery,
-    build_line,
-    csv_row,
-)
+from holdfast.audit_log.entry import PAGE_MAX, AuditFilter, AuditHead, AuditLine, build_line
 from holdfast.engines.postgres import Postgres, Queries
 from holdfast.web.audit_log import AuditEntry, record
-from holdfast.web.csv_export import to_csv
 
 Q = Queries("holdfast.audit_log")
 
 
 class AuditLog:
-    def __init__(self, postgres: Postgres) -> None:
+    def __init__(self, postgres: Postgres, pod: str = "") -> None:
+        """`pod`: the name of this database among several."""
         self._postgres = postgres
+        self._pod = pod
 
-    async def page(self, chain: int, wanted: AuditQuery) -> AuditPage:
-        lines = await self._lines(chain, wanted, wanted.before, wanted.size + 1)
-        more = len(lines) > wanted.size
+    async def lines(self, chain: int, wanted: AuditFilter, before: int, limit: int) -> list[AuditLine]:
+        """Newest first, before a number."""
+        filters = wanted.action, wanted.actor, wanted.subject, wanted.id, wanted.since, wanted.until
+        async with self._postgres.fresh_plans() as tx:
+            rows = await tx.fetch(Q.entries, chain, *filters, before, limit)
+        return [build_line(row, self._pod) for row in rows]
+
+    async def lines_until(
+        self, head: AuditHead | None, chain: int, wanted: AuditFilter
+    ) -> AsyncIterator[AuditLine]:
+        """Newest first, read page by page; later ones than `head` are left out."""
+        before = head.number + 1 if head else 0
+        while lines := await self.lines(chain, wanted, before, PAGE_MAX):
+            for line in lines:
+                yield line
+            before = lines[-1].number
+
+    async def head(self, chain: int) -> AuditHead | None:
+        """The last entry."""
         row = await self._postgres.fetchrow(Q.head, chain)
-        head = AuditHead(row["number"], row["hash"]) if row else None
-        return AuditPage(lines[: wanted.size], lines[wanted.size - 1].number if more else None, head)
-
-    async def export(self, chain: int, wanted: AuditFilter) -> AsyncIterator[bytes]:
-        """CSV, newest first. That it was exported is an entry, which comes first."""
-        given = {name: value for name in wanted.__struct_fields__ if (value := getattr(wanted, name))}
-        exported = AuditEntry(
-            action="audit_log.exported", organiser_id=chain, subject=("audit_log", chain), after=given
-        )
-        await record(self._postgres, exported)
-        head = await self._postgres.fetchrow(Q.head, chain)
-        return self._sheet(chain, wanted, head["number"] + 1 if head else 0)
+        return AuditHead(row["number"], row["hash"]) if row else None
 
     async def heads(self) -> dict[int, AuditHead]:
         """The last entry of every chain."""
@@ -50,14 +46,10 @@ class AuditLog:
     async def has_entry(self, chain: int, head: AuditHead) -> bool:
         return bool(await self._postgres.fetchval(Q.has_entry, chain, head.number, head.hash))
 
-    async def _sheet(self, chain: int, wanted: AuditFilter, before: int) -> AsyncIterator[bytes]:
-        yield to_csv([CSV_COLUMNS])
-        while lines := await self._lines(chain, wanted, before, PAGE_MAX):
-            yield to_csv(csv_row(line) for line in lines)
-            before = lines[-1].number
-
-    async def _lines(self, chain: int, wanted: AuditFilter, before: int, limit: int) -> list[AuditLine]:
-        filters = wanted.action, wanted.actor, wanted.subject, wanted.id, wanted.since, wanted.until
-        async with self._postgres.fresh_plans() as tx:
-            rows = await tx.fetch(Q.entries, chain, *filters, before, limit)
-        return [build_line(row) for row in rows]
+    async def note_export(self, chain: int, wanted: AuditFilter) -> None:
+        """That entries are exported is an entry."""
+        given = {name: value for name in wanted.__struct_fields__ if (value := getattr(wanted, name))}
+        exported = AuditEntry(
+            action="audit_log.exported", organiser_id=chain, subject=("audit_log", chain), after=given
+        )
+        await record(self._postgres, exported)

@@ -5,7 +5,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli import print_json
+from holdfast.cli.every_pod import PodName, choose_pods, end_incomplete, warn_of_missing
 from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from holdfast.app import App
     from holdfast.outbox import Fact
 
@@ -32,16 +35,19 @@ Kind = Annotated[str, typer.Option("--kind", help="Only these: booking.confirmed
 
 
 @facts.command()
-def groups(context: typer.Context, data: Data = None, as_json: AsJson = False) -> None:
+def groups(context: typer.Context, pod: PodName = "", data: Data = None, as_json: AsJson = False) -> None:
     """Say how far everybody who hears facts has got, and what waits or is dead there."""
-    rows = context.obj(data, lambda app: app.outbox.groups())
+    from holdfast.outbox import load_groups
+
+    rows, away = context.obj(data, lambda app: load_groups(app, _known(app, pod)))
+    warn_of_missing(away)
     if as_json:
         print_json(rows)
         return
     for row in rows:
         print(
-            f"{row['name']}: at {row['checkpoint']}, {row['behind']} behind ({row['lag_s']:.1f} s), "
-            f"{row['parked']} waiting, {row['dead']} dead"
+            f"{_place(row)}{row['name']}: at {row['checkpoint']}, {row['behind']} behind "
+            f"({row['lag_s']:.1f} s), {row['parked']} waiting, {row['dead']} dead"
         )
 
 
@@ -51,47 +57,66 @@ def list_facts(
     since: Since = "0",
     kind: Kind = "",
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many.")] = 100,
+    pod: PodName = "",
     data: Data = None,
 ) -> None:
     """Print the stored facts, oldest first, one JSON document per line."""
 
-    async def read(app: "App") -> None:
-        position, left = await _first(app, since) - 1, limit
-        while left > 0 and (page := await app.outbox.facts_after(position, PAGE)):
-            position = page[-1].id
-            left -= _print_facts(page, kind, left)
+    async def read(app: "App") -> list[str]:
+        from holdfast.web.every_pod import merge_streams
 
-    context.obj(data, read)
+        firsts, away = await _find_firsts(app, since, pod)
+        streams = {name: _facts_from(app.router.by_name[name], first) for name, first in firsts.items()}
+        left = limit
+        async for name, fact in merge_streams(streams, lambda one: one.at):
+            left -= _print_fact(name, fact, kind)
+            if left == 0:
+                break
+        return away
+
+    warn_of_missing(context.obj(data, read))
 
 
 @facts.command()
-def tail(context: typer.Context, kind: Kind = "", data: Data = None) -> None:
+def tail(context: typer.Context, kind: Kind = "", pod: PodName = "", data: Data = None) -> None:
     """Print facts as they happen, until Ctrl-C."""
 
     async def read(app: "App") -> None:
-        position = await app.outbox.settle(PAGE)
+        pods = choose_pods(app, pod)
+        positions = {name: await each.outbox.settle(PAGE) for name, each in pods.items()}
         while True:
-            await app.outbox.settle(PAGE)  # no worker may be running
-            page = await app.outbox.facts_after(position, PAGE)
-            _print_facts(page, kind, len(page))
-            position = page[-1].id if page else position
-            if not page:
+            is_idle = True
+            for name, each in pods.items():
+                await each.outbox.settle(PAGE)  # no worker may be running
+                for fact in await each.outbox.facts_after(positions[name], PAGE):
+                    _print_fact(name, fact, kind)
+                    positions[name], is_idle = fact.id, False
+            if is_idle:
                 await asyncio.sleep(TAIL_PAUSE_S)
 
     context.obj(data, read)
 
 
 @facts.command()
-def dead(context: typer.Context, group: Group = "", data: Data = None, as_json: AsJson = False) -> None:
+def dead(
+    context: typer.Context,
+    group: Group = "",
+    pod: PodName = "",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
     """Show facts that a group gave up on, and why."""
-    rows = context.obj(data, lambda app: app.outbox.dead(group))
+    from holdfast.outbox import load_dead_facts
+
+    rows, away = context.obj(data, lambda app: load_dead_facts(app, group, _known(app, pod)))
     pages = [{**row, "dead_at": row["dead_at"].isoformat(), "fact": json.loads(row["fact"])} for row in rows]
+    warn_of_missing(away)
     if as_json:
         print_json(pages)
         return
     for page in pages:
         kind, booking = page["fact"]["kind"], page["fact"].get("booking_id") or "no booking"
-        print(f"{page['group_name']}: {page['fact_id']} {kind}, {booking}: {page['reason']}")
+        print(f"{_place(page)}{page['group_name']}: {page['fact_id']} {kind}, {booking}: {page['reason']}")
     print(f"{len(pages)} dead")
 
 
@@ -100,52 +125,119 @@ def retry(
     context: typer.Context,
     group: Group = "",
     fact: Annotated[int | None, typer.Option("--id", help="Number of one fact; none: all of them.")] = None,
+    pod: PodName = "",
     data: Data = None,
 ) -> None:
-    """Let dead facts be tried again, those of one group or of all."""
-    print(f"{context.obj(data, lambda app: app.outbox.retry_dead(group, fact))} will be tried again")
+    """Let dead facts be tried again, those of one group or of all. Exit code 2: a pod was not reached."""
+
+    async def again(app: "App") -> tuple[int, list[str]]:
+        from holdfast.outbox import retry_dead_fact, retry_dead_facts
+
+        if fact is not None:
+            return await retry_dead_fact(app, group, fact, _known(app, pod)), []
+        return await retry_dead_facts(app, group, _known(app, pod))
+
+    count, away = context.obj(data, again)
+    print(f"{count} will be tried again")
+    end_incomplete(away)
 
 
 @facts.command()
-def replay(context: typer.Context, group: Group, since: Since, data: Data = None) -> None:
+def replay(context: typer.Context, group: Group, since: Since, pod: PodName = "", data: Data = None) -> None:
     """Deliver facts to a group again, from a fact or a time on, as far back as they are stored.
 
     What it has done is forgotten too. A notice is written once a fact all the same; `holdfast notices replay`
-    sends it again.
+    sends it again. Exit code 2: a pod was not reached.
     """
 
-    async def rewind(app: "App") -> int:
-        return await app.outbox.replay(group, await _first(app, since))
+    async def rewind(app: "App") -> tuple[int, list[str]]:
+        firsts, away = await _find_firsts(app, since, pod)
+        counts, refusals = [], []
+        for name, first in firsts.items():
+            try:
+                counts.append(await app.router.by_name[name].outbox.replay(group, first))
+            except OperatorError as refusal:  # there, the group has not got as far: they come anyway
+                refusals.append(refusal)
+        if not counts:
+            raise refusals[0]
+        return sum(counts), away
 
-    print(f"{context.obj(data, rewind)} facts will be delivered again")
+    count, away = context.obj(data, rewind)
+    print(f"{count} facts will be delivered again")
+    end_incomplete(away)
 
 
 @facts.command()
-def forget(context: typer.Context, group: Group, data: Data = None) -> None:
-    """Remove a group without readers: it prevents facts from being purged."""
-    if not context.obj(data, lambda app: app.outbox.forget_group(group)):
+def forget(context: typer.Context, group: Group, pod: PodName = "", data: Data = None) -> None:
+    """Remove a group without readers: it prevents facts from being purged.
+
+    Exit code 2: a pod was not reached.
+    """
+    from holdfast.outbox import forget_group
+
+    is_gone, away = context.obj(data, lambda app: forget_group(app, group, _known(app, pod)))
+    if not is_gone and not away:
         raise OperatorError(f"no such group: {group}")
     print(f"forgot {group}")
+    end_incomplete(away)
 
 
-async def _first(app: "App", since: str) -> int:
-    """Find the fact."""
+def _known(app: "App", pod: str) -> str:
+    """The name of a pod of this house, or none. Raises OperatorError."""
+    choose_pods(app, pod)
+    return pod
+
+
+def _place(row: dict[str, object]) -> str:
+    return f"{row['pod']}: " if row["pod"] else ""
+
+
+async def _find_firsts(app: "App", since: str, pod: str) -> tuple[dict[str, int], list[str]]:
+    """The first fact by pod, of those that have one; and the pods that cannot be reached."""
+    from holdfast.web.every_pod import ask_pods
+
+    find = _parse_since(since)
+    if since.isdigit() and int(since) > 0 and len(choose_pods(app, pod)) > 1:
+        raise OperatorError("every database counts its own facts: give --pod, or a time instead of a number")
+    answers = await ask_pods(app, _known(app, pod), find)
+    firsts = {each.pod: first for each, first in answers.found if first is not None}
+    if not firsts:
+        raise OperatorError(f"nothing has happened since {since}")
+    return firsts, answers.away
+
+
+def _parse_since(since: str) -> "Callable[[App], Awaitable[int | None]]":
+    """What finds the first fact of a database."""
     if since.isdigit():
-        return int(since)
+
+        async def take_number(_app: "App") -> int:
+            return int(since)
+
+        return take_number
     try:
         moment = datetime.fromisoformat(since)
     except ValueError:
         raise OperatorError(f"neither the number of a fact nor a time: {since}") from None
-    found = await app.outbox.first_since(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-    if found is None:
-        raise OperatorError(f"nothing has happened since {since}")
-    return found
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return lambda app: app.outbox.first_since(moment)
 
 
-def _print_facts(page: Sequence["Fact"], kind: str, limit: int) -> int:
+async def _facts_from(app: "App", first: int) -> "AsyncIterator[Fact]":
+    position = first - 1
+    while page := await app.outbox.facts_after(position, PAGE):
+        for fact in page:
+            yield fact
+        position = page[-1].id
+
+
+def _print_fact(pod: str, fact: "Fact", kind: str) -> bool:
+    """Whether it is one of this kind. A fact of a pod names it."""
     from holdfast.outbox import to_json
 
-    wanted = [fact for fact in page if fact.kind.startswith(kind)][:limit]
-    for fact in wanted:
-        print(to_json(fact).decode(), flush=True)
-    return len(wanted)
+    if not fact.kind.startswith(kind):
+        return False
+    line = to_json(fact).decode()
+    if pod:
+        line = json.dumps({"pod": pod, **json.loads(line)}, ensure_ascii=False)
+    print(line, flush=True)
+    return True

@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli import print_json
+from holdfast.cli.every_pod import warn_of_missing
 from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def list_webhooks(
 
     query = WebhookQuery(state="dead" if only_dead else "all", size=limit)
     found = context.obj(data, lambda app: load_webhooks(app, query))
-    _warn_of_missing(found.missing_pods)
+    warn_of_missing(found.missing_pods)
     _print_webhooks(found.webhooks, as_json)
 
 
@@ -116,11 +116,6 @@ async def _compare(app: "App", length: "timedelta") -> "ComparisonResult":
             return await app.reconciliation.compare(await app.reconciliation.ago(length))
         except GatewayDown:
             raise OperatorError(f"the gateway {app.reconciliation.gateway.name} does not answer") from None
-
-
-def _warn_of_missing(pods: list[str]) -> None:
-    if pods:
-        print(f"cannot be reached, and missing here: {', '.join(pods)}", file=sys.stderr)
 
 
 def _print_webhooks(pages: list["WebhookPage"], as_json: bool) -> None:
@@ -235,7 +230,7 @@ async def _refunds(app: "App", state: str | None) -> "list[Refund]":
 
     wanted = RefundQuery(state=RefundState(state) if state else None, size=LIST_MAX)
     found, away = await load_refunds(app, None, wanted, LATEST_REFUND)
-    _warn_of_missing(away)
+    warn_of_missing(away)
     return found[:LIST_MAX]
 
 

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.every_pod import end_incomplete
+from holdfast.engines.errors import EngineDown
+
 if TYPE_CHECKING:
     from holdfast.app import App
 
@@ -44,14 +47,26 @@ def figures_group() -> None:
 
 @figures.command()
 def rebuild(context: typer.Context, data: Data = None, as_json: AsJson = False) -> None:
-    """Rebuild the organisers' figures from the ledger, show by show. The sale continues meanwhile."""
-    count = context.obj(data, _rebuild)
+    """Rebuild the organisers' figures from the ledger, show by show. The sale continues meanwhile.
+
+    In the home database and in every pod of HOLDFAST_PODS. Exit code 2: a pod was not reached.
+    """
+    count, away = context.obj(data, _rebuild)
     print(json.dumps({"shows": count}) if as_json else f"wrote the figures of {count} shows")
+    end_incomplete(away)
 
 
-async def _rebuild(app: "App") -> int:
+async def _rebuild(app: "App") -> tuple[int, list[str]]:
+    """Each database has the figures of its own shows. Returns the pods that cannot be reached, too."""
     from holdfast.cli import output as terminal
 
+    count, away = 0, []
     with terminal.progress() as progress:
-        count: int = await app.reports.rebuild(progress)
-    return count
+        for name, each in app.router.by_name.items():
+            try:
+                count += await each.reports.rebuild(progress)
+            except EngineDown:
+                if not name:
+                    raise
+                away.append(name)
+    return count, away

@@ -9,17 +9,17 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.audit_log import AuditFilter, AuditQuery
+from holdfast.audit_log import AuditFilter, AuditQuery, export_audit_log, load_audit_page
 from holdfast.desk.access import OF_HOUSE, DeskTable
 from holdfast.desk.frame import render_desk
 from holdfast.desk.show_page import send_sheet
 from holdfast.errors import Invalid
 from holdfast.fields import ONE_LINE
 from holdfast.web.audit_log import HOUSE
+from holdfast.web.pod_pages import Positions
 from holdfast.web.responses import query
 from holdfast.web.routing import get_app, get_scope
 
-BEFORE_MAX = 2**63 - 1
 desk = DeskTable()
 house = DeskTable(OF_HOUSE)
 Text = Annotated[str, Meta(max_length=80, pattern=ONE_LINE)]
@@ -32,7 +32,7 @@ class LogQuery(Struct):
     actor: Annotated[str, Meta(max_length=18)] = ""
     since: Annotated[str, Meta(max_length=10)] = ""
     until: Annotated[str, Meta(max_length=10)] = ""
-    before: Annotated[int, Meta(ge=1, le=BEFORE_MAX)] = BEFORE_MAX
+    before: Positions = ""
 
     def filters(self) -> dict[str, object]:
         """Those of the API; what cannot be read is left out."""
@@ -52,7 +52,8 @@ class LogQuery(Struct):
 async def get_desk_log(request: Request) -> Response:
     """The entries, newest first."""
     wanted = _wanted(request)
-    page = await get_app(request).audit_log.page(
+    page = await load_audit_page(
+        get_app(request),
         _chain(request),
         AuditQuery(**wanted.filters(), before=wanted.before),  # type: ignore[arg-type]
     )
@@ -64,6 +65,7 @@ async def get_desk_log(request: Request) -> Response:
         page=page,
         wanted=wanted,
         filters=urlencode(shown),
+        missing_pods=page.missing_pods,
         encode=lambda values: msgspec.json.format(msgspec.json.encode(values), indent=2).decode(),
     )
 
@@ -73,7 +75,7 @@ async def get_desk_log(request: Request) -> Response:
 async def get_desk_log_file(request: Request) -> Response:
     """The same for a spreadsheet. The export is an entry itself."""
     wanted = AuditFilter(**_wanted(request).filters())  # type: ignore[arg-type]
-    sheet = await get_app(request).audit_log.export(_chain(request), wanted)
+    sheet = await export_audit_log(get_app(request), _chain(request), wanted)
     return send_sheet(sheet, "audit-log.csv")
 
 

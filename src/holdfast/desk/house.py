@@ -9,13 +9,15 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.audit import audit
+from holdfast.audit import AuditedDatabase, HouseReport, audit_house
 from holdfast.desk.access import OF_HOUSE, DeskTable
 from holdfast.desk.frame import render_desk
+from holdfast.outbox import load_dead_facts, load_groups, retry_dead_facts
 from holdfast.payments import WebhookQuery, load_comparison, load_webhooks
 from holdfast.refunds import count_waiting
 from holdfast.site.pages import EmptyForm, read_form, redirect
 from holdfast.web.audit_log import AuditEntry, record
+from holdfast.web.pod_pages import format_key
 from holdfast.web.routing import get_app
 
 LETTERS_SHOWN = 50
@@ -29,7 +31,7 @@ class RetryForm(Struct):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    fact_id: int
+    fact: str  # its number, after the name of its pod
     group: str
     kind: str
     reason: str
@@ -43,10 +45,10 @@ async def get_house(request: Request) -> Response:
 
 @house.post("/dead-letters", like="list_accounts")
 async def post_retry_letters(request: Request) -> Response:
-    """Lets a consumer try its dead letters again."""
+    """Lets a consumer try its dead letters again, in every database that can be reached."""
     data = await read_form(request, RetryForm)
     app = get_app(request)
-    count = await app.outbox.retry_dead(data.group)
+    count, _ = await retry_dead_facts(app, data.group)
     subject = ("consumer_group", data.group)
     entry = AuditEntry(action="dead_letters.retried", subject=subject, after={"count": count})
     await record(app.postgres, entry)
@@ -55,19 +57,21 @@ async def post_retry_letters(request: Request) -> Response:
 
 @house.post("/audit", like="list_accounts")
 async def post_audit(request: Request) -> Response:
-    """Counts violations in the ledger now."""
+    """Counts violations now, in every database and between them."""
     await read_form(request, EmptyForm)
-    app = get_app(request)
-    report = await audit(app.postgres, app.bookings)
-    return await _render(request, report)
+    databases = {
+        name: AuditedDatabase(each.postgres, each.bookings)
+        for name, each in get_app(request).router.by_name.items()
+    }
+    return await _render(request, await audit_house(databases))
 
 
-async def _render(request: Request, report: Any = None) -> Response:
+async def _render(request: Request, report: HouseReport | None = None) -> Response:
     app, application = get_app(request), request.state.application
-    (migrations, pong), groups, dead, waiting, differences, webhooks = await asyncio.gather(
+    (migrations, pong), (groups, away), (dead, _), waiting, differences, webhooks = await asyncio.gather(
         application.readiness.check(app.postgres, app.redis),
-        app.outbox.groups(),
-        app.outbox.dead(limit=LETTERS_SHOWN),
+        load_groups(app),
+        load_dead_facts(app, limit=LETTERS_SHOWN),
         count_waiting(app),
         load_comparison(app),
         load_webhooks(app, WebhookQuery(state="dead")),
@@ -85,6 +89,7 @@ async def _render(request: Request, report: Any = None) -> Response:
         comparison=differences,
         webhooks=webhooks.webhooks,
         report=report,
+        missing_pods=sorted({*away, *(report.unseen if report is not None else ())}),
         is_begun=await app.house.is_begun(),
         notices=("retried",),
     )
@@ -92,4 +97,5 @@ async def _render(request: Request, report: Any = None) -> Response:
 
 def _letter(row: dict[str, Any]) -> DeadLetter:
     fact = json.loads(row["fact"])
-    return DeadLetter(row["fact_id"], row["group_name"], fact["kind"], row["reason"])
+    key = format_key(row["pod"], row["fact_id"])
+    return DeadLetter(key, row["group_name"], fact["kind"], row["reason"])

@@ -11,18 +11,27 @@ from holdfast.desk.access import DeskTable, get_desk
 from holdfast.desk.frame import render_desk, say_refusal
 from holdfast.errors import Invalid, Refusal
 from holdfast.site.pages import EmptyForm, read_form, redirect
+from holdfast.web.pod_pages import Positions
 from holdfast.web.responses import invalid, query
 from holdfast.web.routing import get_app, get_scope
-from holdfast.webhooks_out import DeliveriesQuery, EndpointChange, NewEndpoint
+from holdfast.webhooks_out import (
+    DeliveriesQuery,
+    EndpointChange,
+    EndpointsQuery,
+    NewEndpoint,
+    load_deliveries,
+    load_endpoint,
+    load_endpoints,
+    replay_delivery,
+)
 
 ONE = "/webhooks/{endpoint:int}"
-BEFORE_MAX = 2**63 - 1
 SHOWN = 50
 desk = DeskTable()
 
 
 class DeliveryPageQuery(Struct):
-    before: Annotated[int, Meta(ge=1, le=BEFORE_MAX)] = BEFORE_MAX
+    before: Positions = ""
     notice: str = ""
 
 
@@ -58,11 +67,12 @@ async def get_desk_endpoint(request: Request) -> Response:
 
 @desk.post(ONE + "/switch", like="update_webhook_endpoint")
 async def post_switch(request: Request) -> Response:
-    """Switches an endpoint on or off."""
+    """Switches an endpoint on or off; on if a pod has switched it off."""
     await read_form(request, EmptyForm)
-    webhooks, which = get_app(request).webhooks_out, _which(request)
-    endpoint = await webhooks.endpoint(*which)
-    await webhooks.change(*which, EndpointChange(active=not endpoint.active))
+    app, which = get_app(request), _which(request)
+    endpoint = await load_endpoint(app, which)
+    is_on = endpoint.active and not endpoint.off_in
+    await app.webhooks_out.change(*which, EndpointChange(active=not is_on))
     return redirect(f"{get_desk(request).path}/webhooks/{which[0]}?notice=saved")
 
 
@@ -74,13 +84,13 @@ async def post_delete_endpoint(request: Request) -> Response:
     return redirect(f"{get_desk(request).path}/webhooks?notice=removed")
 
 
-@desk.post(ONE + "/deliveries/{fact:int}/resend", like="replay_webhook_delivery")
+@desk.post(ONE + "/deliveries/{fact}/resend", like="replay_webhook_delivery")
 async def post_resend(request: Request) -> Response:
     """Sends one fact again."""
     await read_form(request, EmptyForm)
     which = _which(request)
     try:
-        await get_app(request).webhooks_out.replay(*which, request.path_params["fact"])
+        await replay_delivery(get_app(request), which, request.path_params["fact"])
     except Refusal as refusal:
         return await _render_endpoint(request, refusal)
     return redirect(f"{get_desk(request).path}/webhooks/{which[0]}?notice=resent")
@@ -89,12 +99,14 @@ async def post_resend(request: Request) -> Response:
 async def _render(
     request: Request, data: EndpointForm | None = None, refusal: Refusal | None = None
 ) -> Response:
+    listed = await load_endpoints(get_app(request), get_scope(request).organiser_id, EndpointsQuery())
     return render_desk(
         request,
         "webhooks.html",
         "webhooks",
         status=refusal.status if refusal else 200,
-        endpoints=(await get_app(request).webhooks_out.endpoints(get_scope(request).organiser_id)).endpoints,
+        endpoints=listed.endpoints,
+        missing_pods=listed.missing_pods,
         typed=data or EndpointForm(),
         problem=say_refusal(request, refusal) if refusal else "",
         notices=("removed",),
@@ -105,15 +117,17 @@ async def _render_endpoint(request: Request, refusal: Refusal | None = None) -> 
     try:
         before = query(DeliveryPageQuery, request).before
     except Invalid:
-        before = BEFORE_MAX
-    webhooks, which = get_app(request).webhooks_out, _which(request)
+        before = ""
+    app, which = get_app(request), _which(request)
+    log = await load_deliveries(app, which, DeliveriesQuery(before=before, size=SHOWN))
     return render_desk(
         request,
         "endpoint.html",
         "webhooks",
         status=refusal.status if refusal else 200,
-        endpoint=await webhooks.endpoint(*which),
-        log=await webhooks.deliveries(*which, DeliveriesQuery(before=before, size=SHOWN)),
+        endpoint=await load_endpoint(app, which),
+        log=log,
+        missing_pods=log.missing_pods,
         problem=say_refusal(request, refusal) if refusal else "",
         notices=("saved", "resent"),
     )

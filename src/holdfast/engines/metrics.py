@@ -7,7 +7,8 @@ last sampled request in it, by the id of its trace.
 
 Over several machines: counters, timings and gauges of processes (`set`) are added up; of what is the same for
 the whole house (`measure`) the greatest counts. A measure ends a few minutes after its last look, because its
-job may run on another machine by then. In a house with pods, measures have the label `pod`: see `POD`.
+job may run on another machine by then; at once if its process knows that (engines/turns.py). In a house with
+pods, measures have the label `pod`: see `POD`.
 """
 
 import os
@@ -15,6 +16,7 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -137,6 +139,10 @@ HELP = {
 }
 
 Labels = tuple[tuple[str, str], ...]
+MetricKey = tuple[str, Labels]
+Measured = set[MetricKey]
+# What the current job measures, if it wants to know that.
+MEASURED: ContextVar[Measured | None] = ContextVar("measured", default=None)
 
 
 class SeenExemplar(msgspec.Struct, array_like=True, frozen=True, order=True):
@@ -177,7 +183,24 @@ class Meter:
         """Something that all processes see the same of: the newest look counts, not the sum of them."""
         if (pod := POD.get()) and "pod" not in labels:
             labels["pod"] = pod
-        self._measures[name, tuple(labels.items())] = (self._clock(), value)
+        self._measures[key := (name, tuple(labels.items()))] = (self._clock(), value)
+        if (seen := MEASURED.get()) is not None:
+            seen.add(key)
+
+    @contextmanager
+    def noting(self, seen: Measured) -> Iterator[None]:
+        """What the block measures is added to `seen`."""
+        token = MEASURED.set(seen)
+        try:
+            yield
+        finally:
+            MEASURED.reset(token)
+
+    def withdraw(self, seen: Measured) -> None:
+        """These measures are another process' now: ours would be an old one beside it."""
+        for key in seen:
+            self._measures.pop(key, None)
+        seen.clear()
 
     def observe(self, name: str, value: float, **labels: str) -> None:
         slots = self._histograms.get(key := (name, tuple(labels.items())))

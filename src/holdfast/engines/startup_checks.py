@@ -21,9 +21,15 @@ ANSWER_WITHIN_S = 5.0
 POSTGRES_MAJORS = range(15, 19)
 REDIS_OLDEST = (6, 2)
 REDIS_SETTING = "HOLDFAST_REDIS_URL"
+HELD = "holds"  # what the Redis of REDIS_SETTING has
+EVICTS = "maxmemory-policy"  # in the fault of a server that evicts
 PROBES = 3  # statements after which a shared connection has shown itself
 # What a server connection says that another client has prepared statements on.
 SHARED = (asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError)
+
+
+class EngineRefused(OperatorError):
+    """The server answers, and will not serve us: waiting does not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +136,9 @@ async def holds_facts(redis_url: str) -> EngineFacts:
     except ValueError as error:
         raise OperatorError(f"HOLDFAST_REDIS_URL cannot be parsed: {_line(error)}") from None
     except (AuthenticationError, NoPermissionError) as error:
-        raise OperatorError(f"Redis refused us: {_line(error)}; look at HOLDFAST_REDIS_URL") from None
+        raise EngineRefused(f"Redis refused us: {_line(error)}; look at HOLDFAST_REDIS_URL") from None
     except ResponseError as error:
-        raise OperatorError(
+        raise EngineRefused(
             f"Redis does not answer as a {place.kind}: {_line(error)}; look at HOLDFAST_REDIS_URL"
         ) from None
     except (RedisError, OSError, TimeoutError) as error:
@@ -149,13 +155,15 @@ async def holds_facts(redis_url: str) -> EngineFacts:
     )
 
 
-async def other_redis_facts(redis_url: str, setting: str) -> EngineFacts:
-    """As `holds_facts`, for a server that another setting names."""
+async def other_redis_facts(redis_url: str, setting: str, held: str) -> EngineFacts:
+    """As `holds_facts`, for a server that another setting names. `held`: what would be lost with its keys."""
     try:
         found = await holds_facts(redis_url)
     except OperatorError as trouble:
-        raise OperatorError(str(trouble).replace(REDIS_SETTING, setting)) from None
-    return replace(found, faults=tuple(fault.replace(REDIS_SETTING, setting) for fault in found.faults))
+        raise type(trouble)(str(trouble).replace(REDIS_SETTING, setting)) from None
+    named = (fault.replace(REDIS_SETTING, setting) for fault in found.faults)
+    faults = (one.replace(f"throw {HELD}", f"throw {held}") if EVICTS in one else one for one in named)
+    return replace(found, faults=tuple(faults))
 
 
 async def _look(place: RedisPlace, node: RedisNode) -> EngineFacts:
@@ -215,7 +223,7 @@ def find_redis_faults(
         faults.append(f"Redis {version} is too old: use Redis 6.2 or newer, or Valkey")
     if (policy := found.get("maxmemory_policy")) != "noeviction":
         faults.append(
-            f"Redis has maxmemory-policy {policy} and would throw holds away: set it to noeviction, with "
+            f"Redis has maxmemory-policy {policy} and would throw {HELD} away: set it to noeviction, with "
             "CONFIG SET and in its configuration file"
         )
     if is_primary and found.get("role") != "master":

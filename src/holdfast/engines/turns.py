@@ -4,7 +4,8 @@
     process 2   take? no … take? no … take? no … take? no … … lease ends ── take ── run ── renew ──
 
 The process that has the lease keeps it as long as it renews it, so a job may remember its last run. Leases
-are for economy only: a process that sleeps through its lease and runs once more does no harm.
+are for economy only: a process that sleeps through its lease and runs once more does no harm. What it has
+measured is withdrawn once it knows that another process measures it.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.leases import LeaseQueue, LeaseTable
 from holdfast.engines.loop import Job
+from holdfast.engines.metrics import Measured, metrics
 from holdfast.engines.postgres import Postgres, Queries
 from holdfast.engines.row_lease import Lease
 
@@ -34,6 +36,7 @@ class Turns:
         """The job, for the loop, so that it runs in one process of all; elsewhere it returns 0."""
         name, lease_s = job.__qualname__, max(pause_s * LEASE_PAUSES, LEASE_S_MIN)
         mine: list[Lease] = []
+        measured: Measured = set()
         renew_at = 0.0
 
         async def run_alone() -> int:
@@ -41,7 +44,11 @@ class Turns:
             if not mine or self._monotonic() >= renew_at:
                 renew_at = self._monotonic() + lease_s / LEASE_PAUSES
                 mine[:] = await self._renew(mine, lease_s) or await self._take(name, lease_s)
-            return await job() if mine else 0
+            if not mine:
+                metrics.withdraw(measured)
+                return 0
+            with metrics.noting(measured):
+                return await job()
 
         run_alone.__qualname__ = name
         return pause_s, run_alone

@@ -7,12 +7,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.notifications.errors import NoSuchNotice
+from holdfast.notifications.every_pod import load_notices
+from holdfast.notifications.every_pod import replay_notice as replay_in_pod
 from holdfast.notifications.message_data import load_templates, sample_html, sample_message
 from holdfast.notifications.notice import (
     NoticeKind,
     NoticeList,
     NoticePage,
     NoticesQuery,
+    PodNoticeQuery,
     PreviewQuery,
     SenderBody,
 )
@@ -29,18 +32,23 @@ routes = RouteTable(tag="notifications")
 @routes.get("/admin/notices", query=NoticesQuery, answers={200: NoticeList}, role=Role.ADMIN)
 async def list_notices(request: Request) -> Response:
     """What people are sent, newest first: the dead, the queued, or all."""
-    return answer(200, await _notices(request).newest(query(NoticesQuery, request)), NO_STORE)
+    return answer(200, await load_notices(get_app(request), query(NoticesQuery, request)), NO_STORE)
 
 
 @routes.post(
-    "/admin/notices/{notice:int}/replay", answers={200: NoticePage}, refusals=(NoSuchNotice,), role=Role.ADMIN
+    "/admin/notices/{notice:int}/replay",
+    query=PodNoticeQuery,
+    answers={200: NoticePage},
+    refusals=(NoSuchNotice,),
+    role=Role.ADMIN,
 )
 async def replay_notice(request: Request) -> Response:
     """Send a notice again, now.
 
     One that never arrived is sent as the same mail; one that was sent goes out once more, as a new one.
     """
-    return answer(200, await _notices(request).replay(request.path_params["notice"]), NO_STORE)
+    pod, notice_id = query(PodNoticeQuery, request).pod, request.path_params["notice"]
+    return answer(200, await replay_in_pod(get_app(request), notice_id, pod), NO_STORE)
 
 
 @routes.get(

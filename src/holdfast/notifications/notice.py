@@ -267,7 +267,12 @@ class NoticesQuery(Struct, forbid_unknown_fields=True, frozen=True):
     size: Annotated[int, Meta(ge=1, le=200)] = 50
 
 
+class PodNoticeQuery(Struct, forbid_unknown_fields=True, frozen=True):
+    pod: Annotated[str, Meta(max_length=31)] = ""  # of the notice, or `home`: several may have its number
+
+
 class NoticePage(Struct, frozen=True, kw_only=True):
+    pod: str = ""  # in whose database it is, which counts its own; empty: the home database
     notice_id: int
     kind: NoticeKind
     channel: Channel
@@ -286,6 +291,8 @@ class NoticePage(Struct, frozen=True, kw_only=True):
 class NoticeList(Struct, frozen=True):
     notices: list[NoticePage]
     more: bool
+    complete: bool = True  # false: some databases cannot be reached, their notices are missing
+    missing_pods: list[str] = msgspec.field(default_factory=list)
 
 
 class PreviewQuery(Struct, forbid_unknown_fields=True, frozen=True):

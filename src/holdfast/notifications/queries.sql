@@ -167,6 +167,9 @@ SELECT message FROM stored_message WHERE notice_id = $1;
 ORDER BY id DESC
   OFFSET $2 LIMIT $3;
 
+-- name: has_notice
+SELECT EXISTS (SELECT FROM notice WHERE id = $1);
+
 -- name: forget_messages
 DELETE FROM stored_message WHERE stored_at < now() - $1 * interval '1 h';
 

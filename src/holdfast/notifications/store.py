@@ -171,8 +171,15 @@ class NotificationStore:
 
     async def newest(self, query: NoticesQuery) -> NoticeList:
         start = (query.page - 1) * query.size
-        rows = await self._postgres.fetch(Q.newest, query.state, start, query.size + 1)
-        return NoticeList([build_page(row) for row in rows[: query.size]], len(rows) > query.size)
+        found = await self.notices(query.state, start, query.size + 1)
+        return NoticeList(found[: query.size], len(found) > query.size)
+
+    async def notices(self, state: str, start: int, limit: int) -> list[NoticePage]:
+        """Newest first."""
+        return [build_page(row) for row in await self._postgres.fetch(Q.newest, state, start, limit)]
+
+    async def has_notice(self, notice_id: int) -> bool:
+        return bool(await self._postgres.fetchval(Q.has_notice, notice_id))
 
     async def replay(self, notice_id: int) -> NoticePage:
         """Send it again, whatever its state."""

@@ -113,11 +113,11 @@ class CatalogueRemover:
         """The caller has locked the shows; their sales are locked in the order of their ids."""
         for show_id in sorted(shows):
             await lock_sale(tx, show_id)
-            pod = await closer.close(show_id) if closer is not None else None
-            if pod is None:
+            closed = await closer.close(show_id) if closer is not None else None
+            if closed is None:
                 await _refuse_sold(tx, show_id)
             else:
-                async with pod.transaction() as there:
+                async with closed.database.transaction() as there:
                     await _refuse_sold(there, show_id)
             await tx.execute(Q.delete_show, show_id)
             await tx.execute(Q.delete_price_plan, show_id)

@@ -209,9 +209,11 @@ async def change_show_layout(request: Request) -> Response:
     show_id, change = request.path_params["show"], read(LayoutChange, await request.body())
     if change.given().get("prices"):
         get_scope(request).require(Right.PRICES)
-    page = await _layout_changer(request).apply(show_id, change)
+    page, app = await _layout_changer(request).apply(show_id, change), get_app(request)
+    app.catalogue.forget(show_id)  # of a pod: home's has forgotten it
+    app.catalogue.clear_cached_responses()
     try:
-        await get_app(request).seatmap.rebuild(show_id, "changed")
+        await app.seatmap.rebuild(show_id, "changed")
     except EngineDown:  # committed; the map is rebuilt when Redis is back, before it sells again
         metrics.add("rebuilds_put_off_total")
     return answer(200, page)

@@ -6,6 +6,13 @@ publishes one calls `add_fact` in the transaction that makes it true.
 
 from holdfast.outbox.body import Body, UnknownBody
 from holdfast.outbox.consumer import Consumer
+from holdfast.outbox.every_pod import (
+    forget_group,
+    load_dead_facts,
+    load_groups,
+    retry_dead_fact,
+    retry_dead_facts,
+)
 from holdfast.outbox.fact import (
     KINDS,
     BookingConfirmed,
@@ -77,7 +84,12 @@ __all__ = [
     "add_fact",
     "consume_many",
     "consume_once",
+    "forget_group",
     "from_json",
     "hold_facts",
+    "load_dead_facts",
+    "load_groups",
+    "retry_dead_fact",
+    "retry_dead_facts",
     "to_json",
 ]

@@ -197,6 +197,9 @@ SELECT name, checkpoint, parts, reader, is_read,
 ORDER BY group_name, fact_id
    LIMIT $2;
 
+-- name: is_dead
+SELECT EXISTS (SELECT FROM parked_fact WHERE group_name = $1 AND fact_id = $2 AND dead_at IS NOT NULL);
+
 -- name: retry_dead
 -- From the beginning; others of its key are not waited for: they went on long ago.
 UPDATE parked_fact

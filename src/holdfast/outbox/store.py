@@ -224,6 +224,9 @@ class Outbox:
     async def dead(self, group: str = "", limit: int = 1000) -> list[dict[str, Any]]:
         return [dict(row) for row in await self._postgres.fetch(Q.dead, group, limit)]
 
+    async def is_dead(self, group: str, fact_id: int) -> bool:
+        return bool(await self._postgres.fetchval(Q.is_dead, group, fact_id))
+
     async def retry_dead(self, group: str, fact_id: int | None = None) -> int:
         """Of all groups, if `group` is empty."""
         return _count(await self._postgres.execute(Q.retry_dead, group, fact_id))

@@ -1,9 +1,9 @@
 """Shows spread over several databases: each pod has engines of its own and owns a set of shows (R36)."""
 
 from holdfast.pods.catch_up import CatchUp
-from holdfast.pods.close import ShowCloser, closing_shows
+from holdfast.pods.close import ClosedShow, DatabaseFor, ShowCloser, closing_shows, require_caught_up
 from holdfast.pods.counts import PodCounts
-from holdfast.pods.directory import FOLLOW_S, Directory
+from holdfast.pods.directory import FOLLOW_S, Directory, load_owner
 from holdfast.pods.errors import ShowElsewhere
 from holdfast.pods.gauge import PodGauge
 from holdfast.pods.moment import one_moment
@@ -22,6 +22,8 @@ __all__ = [
     "SALE",
     "SALE_COLUMNS",
     "CatchUp",
+    "ClosedShow",
+    "DatabaseFor",
     "Directory",
     "PodCounts",
     "PodFacts",
@@ -32,9 +34,11 @@ __all__ = [
     "ShowCloser",
     "ShowElsewhere",
     "closing_shows",
+    "load_owner",
     "one_moment",
     "parse_pods",
     "read_where_sold",
+    "require_caught_up",
     "require_show_here",
     "wait_until",
 ]

@@ -12,12 +12,25 @@ import time
 from collections.abc import Callable
 
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.postgres import Postgres, Queries
+from holdfast.engines.postgres import Postgres, Queries, Queryable
 from holdfast.pods.waiting import wait_until
 
 Q = Queries("holdfast.pods")
 PAUSE_S = 0.2  # between two numbers: bounds the writes at home, however many facts there are
 ARRIVES_WITHIN_S = 2.0
+
+
+async def wait_for_home(home: Queryable, pod: Queryable, name: str, within_s: float) -> None:
+    """Until the pod has received all that home has committed by now. Raises TimeoutError.
+
+    Not in a transaction of home: the number that is waited for has to be committed.
+    """
+    number = await home.fetchval(Q.raise_mark, name)
+
+    async def has_arrived() -> bool:
+        return bool((await pod.fetchval(Q.mark, name) or 0) >= number)
+
+    await wait_until(has_arrived, within_s)
 
 
 class CatchUp:
@@ -41,13 +54,8 @@ class CatchUp:
                 return  # a call that began later has waited for us
             await asyncio.sleep(max(0.0, self._complete_to + PAUSE_S - self._monotonic()))
             began = self._monotonic()
-            number = await self._home.fetchval(Q.raise_mark, self._name)
-
-            async def has_arrived() -> bool:
-                return bool((await self._pod.fetchval(Q.mark, self._name) or 0) >= number)
-
             try:
-                await wait_until(has_arrived, ARRIVES_WITHIN_S)
+                await wait_for_home(self._home, self._pod, self._name, ARRIVES_WITHIN_S)
             except TimeoutError:
                 raise EngineDown("replication", retry_after_s=5) from None
             self._complete_to = began

@@ -28,8 +28,10 @@ from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Queries
 from holdfast.engines.startup_checks import connect
 from holdfast.outbox import Outbox
+from holdfast.pods.catch_up import wait_for_home
 from holdfast.pods.close import FENCE_LOCK_WITHIN
 from holdfast.pods.directory import Ownership, load_owner
+from holdfast.pods.place import HOME
 from holdfast.pods.setup import SHARES
 from holdfast.pods.tables import NUMBERED, OF_A_SHOW
 from holdfast.pods.waiting import wait_until
@@ -76,7 +78,7 @@ class ShowMover:
                 raise OperatorError(f"show {show_id} is being moved or deleted by another command: try again")
             owner = await load_owner(home, show_id)
             if owner.pod == to:
-                await self._finish(show_id, owner)
+                await self._finish(show_id, owner, home)
                 return MoveReport(show_id, owner.pod, to)
             if owner.pod not in self._pods:
                 raise OperatorError(
@@ -86,14 +88,19 @@ class ShowMover:
             async with _connected(source.url) as old, _connected(target.url) as new:
                 return await _Move(show_id, owner, (source, old), (target, new), home).run()
 
-    async def _finish(self, show_id: int, owner: Ownership) -> None:
-        """What a mover that died has left: rows in other databases, or a fence in the show's own."""
+    async def _finish(self, show_id: int, owner: Ownership, home: asyncpg.Connection) -> None:
+        """What a mover that died has left: rows in other databases, or a fence in the show's own.
+
+        The fence may be that of a change of the catalogue (close.py), which has to arrive first.
+        """
         for pod in self._pods.values():
             async with _connected(pod.url) as database:
                 if pod.name != owner.pod:
                     await _remove_rows(database, show_id)
-                else:
-                    await database.execute(Q.remove_fence, show_id, owner.epoch)
+                    continue
+                if pod.name != HOME:
+                    await _wait_for_changes(home, database, pod.name)
+                await database.execute(Q.remove_fence, show_id, owner.epoch)
 
 
 class _Move:
@@ -198,6 +205,16 @@ class _Move:
     async def _remove(self) -> None:
         await _remove_rows(self._old, self._show_id)
         await self._source.drop_map(self._show_id)
+
+
+async def _wait_for_changes(home: asyncpg.Connection, pod: asyncpg.Connection, name: str) -> None:
+    try:
+        await wait_for_home(home, pod, name, ARRIVED_WITHIN_S)
+    except TimeoutError:
+        raise OperatorError(
+            f"{name} has not received all changes of home: try again when replication has caught up; see "
+            "`holdfast pod list`"
+        ) from None
 
 
 async def _remove_rows(database: asyncpg.Connection, show_id: int) -> None:

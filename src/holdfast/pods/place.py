@@ -7,7 +7,7 @@ from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 
 HOME = ""  # the name of the home database
-NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+NAME = re.compile(r"(?!home\Z)[a-z][a-z0-9_]{0,30}")  # commands call the home database `home`
 EXPECTED = "expected name=postgresql://…,redis://… for each pod, separated by spaces"
 
 
@@ -43,7 +43,9 @@ def _parse_pod(part: str) -> PodPlace:
     name, _, urls = part.partition("=")
     database_url, _, redis_url = urls.rpartition(",")
     if not NAME.fullmatch(name):
-        raise OperatorError(f"HOLDFAST_PODS: {name!r} is not the name of a pod: a-z, 0-9 and _; {EXPECTED}")
+        raise OperatorError(
+            f"HOLDFAST_PODS: {name!r} is not the name of a pod: a-z, 0-9 and _, other than home; {EXPECTED}"
+        )
     if not database_url.startswith(("postgres://", "postgresql://")) or "://" not in redis_url:
         raise OperatorError(f"HOLDFAST_PODS: the engines of {name} are incomplete: {EXPECTED}")
     return PodPlace(name, database_url, redis_url)

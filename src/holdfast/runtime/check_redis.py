@@ -9,7 +9,13 @@ from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.open_redis import open_redis
 from holdfast.engines.redis_memory import FULL_FROM, NO_ROOM_FROM, RedisMemory
-from holdfast.engines.startup_checks import ANSWER_WITHIN_S, holds_facts, other_redis_facts
+from holdfast.engines.startup_checks import (
+    ANSWER_WITHIN_S,
+    EVICTS,
+    EngineRefused,
+    holds_facts,
+    other_redis_facts,
+)
 from holdfast.runtime.check_ledger import NOT_RUNNING, describe_engine
 from holdfast.runtime.check_settings import Finding, Severity
 
@@ -35,7 +41,7 @@ async def check_holds(redis_url: str) -> AsyncIterator[Finding]:
 async def check_limits(config: Config) -> AsyncIterator[Finding]:
     """Without them every process limits for itself: people may try as often as there are processes."""
     if config.limits_url:
-        yield await _check_server("rate limits", config.limits_url, LIMITS)
+        yield await _check_server("rate limits", config.limits_url, LIMITS, "counted tries")
 
 
 async def check_bus(config: Config) -> AsyncIterator[Finding]:
@@ -44,7 +50,7 @@ async def check_bus(config: Config) -> AsyncIterator[Finding]:
         return
     scheme = urlsplit(config.bus_url).scheme
     if scheme not in OTHER_BUSES:
-        yield await _check_server("bus", config.bus_url, BUS)
+        yield await _check_server("bus", config.bus_url, BUS, "facts")
         return
     module, port = OTHER_BUSES[scheme]
     if find_spec(module) is None:
@@ -54,16 +60,19 @@ async def check_bus(config: Config) -> AsyncIterator[Finding]:
         yield await _check_hosts(config.bus_url, port)
 
 
-async def _check_server(what: str, url: str, setting: str) -> Finding:
-    """Evictions are no fault here: a lost counter or fact is not a lost hold."""
+async def _check_server(what: str, url: str, setting: str, held: str) -> Finding:
+    """Evictions are a warning here: a lost count or fact is not a lost hold, and facts are sent again."""
     try:
-        facts = await other_redis_facts(url, setting)
+        facts = await other_redis_facts(url, setting, held)
+    except EngineRefused as trouble:
+        return Finding(what, Severity.FAIL, "refuses us", str(trouble))
     except OperatorError as trouble:
         return Finding(what, Severity.WARN, "not reached", str(trouble))
-    faults = [fault for fault in facts.faults if "maxmemory-policy" not in fault]
-    if faults:
-        return Finding(what, Severity.FAIL, facts.version, faults[0])
-    return Finding(what, Severity.OK, facts.version)
+    faults = sorted(facts.faults, key=lambda fault: EVICTS in fault)  # the worse ones first
+    if not faults:
+        return Finding(what, Severity.OK, facts.version)
+    health = Severity.WARN if EVICTS in faults[0] else Severity.FAIL
+    return Finding(what, health, facts.version, faults[0])
 
 
 async def _check_hosts(url: str, default_port: int) -> Finding:

@@ -7,9 +7,9 @@ Without pods it is the plain call.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from holdfast.engines.errors import EngineDown
 
@@ -77,6 +77,52 @@ async def find_in_pods(app: "App", find: Callable[["App"], Awaitable[T | None]])
     if answers.away:
         raise EngineDown("ledger")
     return None
+
+
+def find_pod(app: "App", name: str) -> "App | None":
+    """`home` and the empty name: the home database. None: there is no such pod."""
+    return app.router.by_name.get("" if name == HOME_NAME else name)
+
+
+async def ask_pods(app: "App", name: str, ask: Callable[["App"], Awaitable[T]]) -> PodAnswers[T]:
+    """Of the database with this name; of all of them, if it is empty. Raises LookupError: there is none."""
+    if not name:
+        return await ask_every_pod(app, ask)
+    pod = find_pod(app, name)
+    if pod is None:
+        raise LookupError(name)
+    return PodAnswers([(pod, await ask(pod))], [])
+
+
+async def find_owners(app: "App", has: Callable[["App"], Awaitable[bool]]) -> "list[App]":
+    """Every database that has an entry of some number: each counts its own.
+
+    Raises EngineDown if one of them cannot be reached: it may have an entry of the same number.
+    """
+    if not app.router.has_pods:
+        return [app]
+    answers = await ask_every_pod(app, has)
+    if answers.away:
+        raise EngineDown("ledger")
+    return [each for each, is_there in answers.found if is_there]
+
+
+async def merge_streams(
+    streams: Mapping[str, AsyncIterator[T]], key: Callable[[T], Any], *, reverse: bool = False
+) -> AsyncIterator[tuple[str, T]]:
+    """What several databases have, in the order of `key`, with the name of each one's database."""
+    heads: dict[str, T] = {}
+    for name, stream in streams.items():
+        async for head in stream:
+            heads[name] = head
+            break
+    choose = max if reverse else min
+    while heads:
+        name = choose(heads, key=lambda one: key(heads[one]))
+        yield name, heads.pop(name)
+        async for following in streams[name]:
+            heads[name] = following
+            break
 
 
 def cut_page(found: Sequence[T], size: int, number_of: Callable[[T], int]) -> list[T]:

@@ -4,7 +4,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.web.caller import Right, Role
-from holdfast.web.every_pod import ask_every_pod
 from holdfast.web.responses import answer, query, read
 from holdfast.web.routing import RouteTable, get_app, get_scope
 from holdfast.webhooks_out.delivery import (
@@ -21,6 +20,7 @@ from holdfast.webhooks_out.endpoint import (
     EndpointList,
     EndpointPage,
     EndpointsQuery,
+    ListedEndpoint,
     NewEndpoint,
 )
 from holdfast.webhooks_out.errors import (
@@ -29,6 +29,13 @@ from holdfast.webhooks_out.errors import (
     EndpointsMax,
     NoSuchDelivery,
     NoSuchEndpoint,
+)
+from holdfast.webhooks_out.every_pod import (
+    load_deliveries,
+    load_endpoint,
+    load_endpoints,
+    replay_deliveries,
+    replay_delivery,
 )
 from holdfast.webhooks_out.store import OutgoingWebhooks
 
@@ -54,13 +61,13 @@ async def create_webhook_endpoint(request: Request) -> Response:
 async def list_webhook_endpoints(request: Request) -> Response:
     """My webhook endpoints, newest first."""
     wanted = query(EndpointsQuery, request)
-    return answer(200, await _webhooks(request).endpoints(_organiser_id(request), wanted), NO_STORE)
+    return answer(200, await load_endpoints(get_app(request), _organiser_id(request), wanted), NO_STORE)
 
 
-@routes.get(ONE, answers={200: EndpointPage}, refusals=(NoSuchEndpoint,))
+@routes.get(ONE, answers={200: ListedEndpoint}, refusals=(NoSuchEndpoint,))
 async def get_webhook_endpoint(request: Request) -> Response:
     """One of my endpoints."""
-    return answer(200, await _webhooks(request).endpoint(*_which(request)), NO_STORE)
+    return answer(200, await load_endpoint(get_app(request), _which(request)), NO_STORE)
 
 
 @routes.patch(
@@ -95,20 +102,22 @@ async def rotate_webhook_secret(request: Request) -> Response:
 async def list_webhook_deliveries(request: Request) -> Response:
     """Deliveries to an endpoint with every try, newest fact first."""
     wanted = query(DeliveriesQuery, request)
-    found = await _of_pod(request, wanted.pod).deliveries(*_which(request), wanted)
-    return answer(200, found, NO_STORE)
+    return answer(200, await load_deliveries(get_app(request), _which(request), wanted), NO_STORE)
 
 
 @routes.post(
-    ONE + "/deliveries/{fact:int}/replay",
+    ONE + "/deliveries/{fact}/replay",
     query=PodQuery,
     answers={200: DeliveryPage},
     refusals=(NoSuchEndpoint, NoSuchDelivery, EndpointOff),
 )
 async def replay_webhook_delivery(request: Request) -> Response:
-    """Send one fact again, whatever its state."""
-    fact_id, webhooks = request.path_params["fact"], _of_pod(request, query(PodQuery, request).pod)
-    return answer(200, await webhooks.replay(*_which(request), fact_id), NO_STORE)
+    """Send one fact again, whatever its state. `fact`: the `webhook_id` of its delivery.
+
+    With `pod` it is the number of a fact of that pod.
+    """
+    pod, webhook_id = query(PodQuery, request).pod, request.path_params["fact"]
+    return answer(200, await replay_delivery(get_app(request), _which(request), webhook_id, pod), NO_STORE)
 
 
 @routes.post(
@@ -117,24 +126,12 @@ async def replay_webhook_delivery(request: Request) -> Response:
 async def replay_webhook_deliveries(request: Request) -> Response:
     """Send facts since a time again: those that were missed or refused, or all."""
     body = read(ReplaySince, await request.body())
-    which, only = _which(request), body.failed_only
-    counts = await ask_every_pod(
-        get_app(request), lambda app: app.webhooks_out.replay_since(*which, body.since, failed_only=only)
-    )
-    return answer(200, Replayed(sum(counts.values), counts.is_complete, counts.away), NO_STORE)
+    return answer(200, await replay_deliveries(get_app(request), _which(request), body), NO_STORE)
 
 
 def _webhooks(request: Request) -> OutgoingWebhooks:
     webhooks: OutgoingWebhooks = get_app(request).webhooks_out
     return webhooks
-
-
-def _of_pod(request: Request, name: str) -> OutgoingWebhooks:
-    """Raises NoSuchDelivery for a pod that does not exist: it has delivered nothing."""
-    app = get_app(request).router.by_name.get(name)
-    if app is None:
-        raise NoSuchDelivery
-    return app.webhooks_out
 
 
 def _organiser_id(request: Request) -> int | None:

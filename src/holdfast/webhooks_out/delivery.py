@@ -24,6 +24,7 @@ from msgspec import Meta, Struct
 from holdfast.bookings import reference
 from holdfast.engines.row_lease import Lease
 from holdfast.outbox import Fact, UnknownBody
+from holdfast.web.pod_pages import Positions, format_key
 
 if TYPE_CHECKING:
     from holdfast.engines.postgres import Row
@@ -58,7 +59,7 @@ class DueDelivery(Struct, frozen=True, kw_only=True):
     @property
     def message_id(self) -> str:
         """Every database counts its own facts."""
-        return f"{self.pod}-{self.fact_id}" if self.pod else str(self.fact_id)
+        return format_key(self.pod, self.fact_id)
 
     @property
     def lease(self) -> Lease:
@@ -81,12 +82,14 @@ class DeliveryResult(Struct, frozen=True, kw_only=True):
 class PodQuery(Struct, forbid_unknown_fields=True, frozen=True):
     """In a house with several databases, each of them counts its own facts."""
 
-    pod: Annotated[str, Meta(max_length=31)] = ""  # `pod` of a fact; empty: the home database
+    pod: Annotated[str, Meta(max_length=31)] = ""  # `pod` of a fact, or `home`
 
 
 class DeliveriesQuery(PodQuery, frozen=True):
+    """Without `pod`, those of all databases."""
+
     state: DeliveryState | None = None
-    before: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 2**63 - 1  # `next` of the page before
+    before: Positions = ""  # `next` of the page before
     size: Annotated[int, Meta(ge=1, le=200)] = 50
 
 
@@ -99,7 +102,8 @@ class DeliveryTry(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryPage(Struct, frozen=True, kw_only=True):
-    fact_id: int  # webhook-id, after the name of the pod if there is one
+    webhook_id: str  # names the delivery in a replay: the fact_id, after the name of the pod if there is one
+    fact_id: int
     pod: str  # in whose database the fact is; empty: the home database
     kind: str
     state: DeliveryState
@@ -110,7 +114,9 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
 
 class DeliveryList(Struct, frozen=True):
     deliveries: list[DeliveryPage]
-    next: int | None  # ask for `before` this to go on; null: that was all
+    next: str | None  # ask for `before` this to go on; null: that was all
+    complete: bool = True  # false: some databases cannot be reached, their deliveries are missing
+    missing_pods: list[str] = msgspec.field(default_factory=list)
 
 
 class ReplaySince(Struct, forbid_unknown_fields=True, frozen=True):
@@ -124,6 +130,7 @@ class Replayed(Struct, frozen=True):
     deliveries: int
     complete: bool = True  # false: some databases cannot be reached, nothing was replayed there
     missing_pods: list[str] = msgspec.field(default_factory=list)
+    off_in: list[str] = msgspec.field(default_factory=list)  # pods that have switched the endpoint off
 
 
 def has_seats(fact: Fact) -> bool:
@@ -158,6 +165,7 @@ def parse_response(status: int, took_ms: int, response: bytes) -> DeliveryResult
 
 def delivery_page(row: "Row", pod: str = "") -> DeliveryPage:
     return DeliveryPage(
+        webhook_id=format_key(pod, row["fact_id"]),
         pod=pod,
         fact_id=row["fact_id"],
         kind=row["kind"],

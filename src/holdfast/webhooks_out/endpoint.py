@@ -6,6 +6,7 @@ from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.errors import Invalid
@@ -57,14 +58,32 @@ class EndpointPage(Struct, frozen=True, kw_only=True):
     made_at: datetime
 
 
+class PodSwitch(Struct, frozen=True):
+    """A pod that has switched an endpoint off: what happens in its shows is not delivered."""
+
+    pod: str
+    off_reason: str | None
+    failing_since: datetime | None
+
+
+class ListedEndpoint(EndpointPage, frozen=True, kw_only=True):
+    """With the pods in which it is off, although it is on: switching it on switches it on everywhere."""
+
+    off_in: list[PodSwitch] = msgspec.field(default_factory=list)
+    complete: bool = True  # false: some databases cannot be reached, it may be off there
+    missing_pods: list[str] = msgspec.field(default_factory=list)
+
+
 class CreatedEndpoint(Struct, frozen=True):
     endpoint: EndpointPage
     secret: str  # checks signatures; returned only this once
 
 
 class EndpointList(Struct, frozen=True):
-    endpoints: list[EndpointPage]
+    endpoints: list[ListedEndpoint]
     next: int | None  # ask for `before` this to go on; null: that was all
+    complete: bool = True
+    missing_pods: list[str] = msgspec.field(default_factory=list)
 
 
 class EndpointsQuery(Struct, forbid_unknown_fields=True, frozen=True):

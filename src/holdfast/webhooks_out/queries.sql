@@ -19,6 +19,9 @@ SELECT *
  ORDER BY id DESC
  LIMIT $3;
 
+-- name: switched_off
+SELECT id, off_reason, failing_since FROM webhook_endpoint WHERE id = ANY ($1) AND NOT active;
+
 -- name: endpoint
 -- Another organiser's: no row.
 SELECT * FROM webhook_endpoint WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2);
@@ -155,6 +158,21 @@ DELETE FROM webhook_delivery
        SELECT ctid FROM webhook_delivery
         WHERE written_at < now() - $1 * interval '1 day' AND state <> 'queued'
         LIMIT $2));
+
+-- name: forget_orphans
+-- In a pod: replication deletes an endpoint without its deliveries. Reads one entry of the index per endpoint.
+WITH RECURSIVE receiver AS (
+     SELECT min(endpoint_id) AS id FROM webhook_delivery
+      UNION ALL
+     SELECT (SELECT min(endpoint_id) FROM webhook_delivery WHERE endpoint_id > receiver.id)
+       FROM receiver WHERE id IS NOT NULL
+), gone AS (
+     SELECT id FROM receiver
+      WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM webhook_endpoint AS e WHERE e.id = receiver.id)
+)
+DELETE FROM webhook_delivery
+ WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM webhook_delivery WHERE endpoint_id IN (SELECT id FROM gone) LIMIT $1));
 
 -- name: is_due
 -- Of any endpoint, failing or not.

@@ -23,8 +23,6 @@ from holdfast.webhooks_out.delivery import (
     PAUSES_S,
     REASON_MAX,
     SECRET_BYTES,
-    DeliveriesQuery,
-    DeliveryList,
     DeliveryPage,
     DeliveryResult,
     DeliveryState,
@@ -37,10 +35,9 @@ from holdfast.webhooks_out.delivery import (
 from holdfast.webhooks_out.endpoint import (
     ENDPOINTS_MAX,
     EndpointChange,
-    EndpointList,
     EndpointPage,
-    EndpointsQuery,
     NewEndpoint,
+    PodSwitch,
     check_url,
     endpoint_page,
     validate_kinds,
@@ -89,12 +86,15 @@ class OutgoingWebhooks:
             await record_new(tx, _entry("webhook_endpoint.created", page), page)
         return page, format_secret(secret)
 
-    async def endpoints(self, organiser_id: int | None, wanted: EndpointsQuery | None = None) -> EndpointList:
+    async def endpoints(self, organiser_id: int | None, before: int, limit: int) -> list[EndpointPage]:
         """Newest first."""
-        page = wanted or EndpointsQuery()
-        rows = await self._postgres.fetch(Q.endpoints, organiser_id, page.before, page.size + 1)
-        found = [endpoint_page(row) for row in rows[: page.size]]
-        return EndpointList(found, found[-1].endpoint_id if len(rows) > page.size else None)
+        rows = await self._postgres.fetch(Q.endpoints, organiser_id, before, limit)
+        return [endpoint_page(row) for row in rows]
+
+    async def switched_off(self, endpoint_ids: Sequence[int]) -> dict[int, PodSwitch]:
+        """In this database, by endpoint."""
+        rows = await self._postgres.fetch(Q.switched_off, endpoint_ids)
+        return {row["id"]: PodSwitch(self._pod, row["off_reason"], row["failing_since"]) for row in rows}
 
     async def endpoint(self, endpoint_id: int, organiser_id: int | None) -> EndpointPage:
         return _found(await self._postgres.fetchrow(Q.endpoint, endpoint_id, organiser_id))
@@ -209,14 +209,11 @@ class OutgoingWebhooks:
         await add_fact(tx, 0, off)
 
     async def deliveries(
-        self, endpoint_id: int, organiser_id: int | None, subjects: DeliveriesQuery
-    ) -> DeliveryList:
-        await self.endpoint(endpoint_id, organiser_id)
-        rows = await self._postgres.fetch(
-            Q.deliveries, endpoint_id, subjects.before, subjects.state, None, subjects.size + 1
-        )
-        pages = [delivery_page(row, self._pod) for row in rows[: subjects.size]]
-        return DeliveryList(pages, pages[-1].fact_id if len(rows) > subjects.size else None)
+        self, endpoint_id: int, state: DeliveryState | None, before: int, limit: int
+    ) -> list[DeliveryPage]:
+        """Newest fact first. The caller has checked whose endpoint it is."""
+        rows = await self._postgres.fetch(Q.deliveries, endpoint_id, before, state, None, limit)
+        return [delivery_page(row, self._pod) for row in rows]
 
     async def replay(self, endpoint_id: int, organiser_id: int | None, fact_id: int) -> DeliveryPage:
         page = await self._refuse_off(endpoint_id, organiser_id)
@@ -244,7 +241,10 @@ class OutgoingWebhooks:
         return await self._leases.count()
 
     async def forget(self, limit: int) -> int:
-        return _count(await self._postgres.execute(Q.forget, float(self._config.hook_keep_d), limit))
+        count = _count(await self._postgres.execute(Q.forget, float(self._config.hook_keep_d), limit))
+        if self._pod:
+            count += _count(await self._postgres.execute(Q.forget_orphans, limit))
+        return count
 
     async def _refuse_off(self, endpoint_id: int, organiser_id: int | None) -> EndpointPage:
         page = await self.endpoint(endpoint_id, organiser_id)
