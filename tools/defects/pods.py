@@ -8,6 +8,9 @@ BACKUP = "tests/stores/test_pods_operating_backup.py"
 ARCHIVE = "tests/stores/test_archive.py"
 LAYOUT = "tests/stores/test_pods_layout.py"
 LETTERS = "tests/stores/test_pods_letters.py"
+UPGRADE = "tests/stores/test_pods_upgrade.py"
+DEAD_MOVER = "tests/stores/test_pods_dead_mover.py"
+MOVED = "tests/stores/test_pods_moved.py"
 FUNCTIONS = "src/holdfast/pods/functions.sql"
 MOVE = "src/holdfast/pods/move.py"
 
@@ -53,12 +56,52 @@ MUTANTS = (
     undo(
         "a show that was left closed opens before the change of its hall has arrived",
         f"{LAYOUT} -k left_closed",
-        (MOVE, "                if pod.name != HOME:\n", "                if False:\n"),
+        (MOVE, "            if owner.pod != HOME:\n", "            if False:\n"),
     ),
     undo(
         "a fact of another database with the same number is tried again",
         f"{LETTERS} -k in_their_database",
         ("src/holdfast/outbox/every_pod.py", "        if len(owners) > 1:\n", "        if False:\n"),
+    ),
+    undo(
+        "an upgrade keeps changes that come from home from a pod's consumers",
+        f"{UPGRADE} -k facts_of_the_pod",
+        (
+            "src/holdfast/bookings/functions.sql",
+            """ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
+""",
+            "",
+        ),
+    ),
+    undo(
+        "a show is moved from a restored database without its bookings",
+        f"{DEAD_MOVER} -k TestRestored",
+        (MOVE, "    if not await database.fetchval(Q.has_copy, show_id, owner.epoch):\n", "    if False:\n"),
+    ),
+    undo(
+        "one closed show keeps the refunds and payments of all others",
+        f"{DEAD_MOVER} -k carried_on",
+        ("src/holdfast/refunds/queries.sql", " AND show_is_here(show_id)", ""),
+        (
+            "src/holdfast/payments/functions_polling.sql",
+            """             AND show_is_here(show_id)
+        ORDER BY due_at
+           LIMIT v_polls
+""",
+            """        ORDER BY due_at
+           LIMIT v_polls
+""",
+        ),
+    ),
+    undo(
+        "a webhook is acknowledged where its payment is not any more",
+        f"{MOVED} -k old_directory",
+        (
+            "src/holdfast/payments/webhooks.py",
+            "        if stored.verdict is WebhookVerdict.ELSEWHERE:\n",
+            "        if stored.verdict is None:\n",
+        ),
     ),
     undo(
         "guests who bought in a pod are deleted at home",

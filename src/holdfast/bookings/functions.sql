@@ -127,6 +127,11 @@ END $$;
 CREATE OR REPLACE TRIGGER publish_cancelled_sale AFTER UPDATE OF cancelled ON sale
     FOR EACH ROW WHEN (NEW.cancelled AND NOT OLD.cancelled) EXECUTE FUNCTION publish_cancelled_sale();
 
+-- Also for changes that a pod receives from the home database. Here, because replacing a trigger switches
+-- that off again.
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
+
 -- Audit row and fact of many bookings that have just moved; of confirmed ones also their tickets. An actor of
 -- 0 stands for the owner of each booking.
 CREATE OR REPLACE FUNCTION record_moves(p_show bigint[], p_number bigint[], p_move text, p_actor bigint)

@@ -198,7 +198,9 @@ ORDER BY group_name, fact_id
    LIMIT $2;
 
 -- name: is_dead
-SELECT EXISTS (SELECT FROM parked_fact WHERE group_name = $1 AND fact_id = $2 AND dead_at IS NOT NULL);
+-- Of any group, if $1 is empty.
+SELECT EXISTS (SELECT FROM parked_fact
+                WHERE ($1 = '' OR group_name = $1) AND fact_id = $2 AND dead_at IS NOT NULL);
 
 -- name: retry_dead
 -- From the beginning; others of its key are not waited for: they went on long ago.

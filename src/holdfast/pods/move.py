@@ -93,14 +93,15 @@ class ShowMover:
 
         The fence may be that of a change of the catalogue (close.py), which has to arrive first.
         """
-        for pod in self._pods.values():
-            async with _connected(pod.url) as database:
+        async with _connected(self._pods[owner.pod].url) as own:
+            await _require_copy(own, show_id, owner)
+            if owner.pod != HOME:
+                await _wait_for_changes(home, own, owner.pod)
+            for pod in self._pods.values():
                 if pod.name != owner.pod:
-                    await _remove_rows(database, show_id)
-                    continue
-                if pod.name != HOME:
-                    await _wait_for_changes(home, database, pod.name)
-                await database.execute(Q.remove_fence, show_id, owner.epoch)
+                    async with _connected(pod.url) as database:
+                        await _remove_rows(database, show_id)
+            await own.execute(Q.remove_fence, show_id, owner.epoch)
 
 
 class _Move:
@@ -141,6 +142,14 @@ class _Move:
     async def _fence(self) -> None:
         async with self._old.transaction():
             await self._old.execute(Q.wait_for_lock_at_most, FENCE_LOCK_WITHIN)
+            try:
+                await self._old.execute(Q.lock_copy, self._show_id)
+            except asyncpg.LockNotAvailableError:
+                raise OperatorError(
+                    f"show {self._show_id} was not moved: a transaction has been writing to it for "
+                    f"{FENCE_LOCK_WITHIN}; try again"
+                ) from None
+            await _require_copy(self._old, self._show_id, Ownership(self._source.name, self._epoch))
             await self._old.execute(Q.fence, self._show_id, self._epoch)
 
     async def _drain(self) -> None:
@@ -215,6 +224,16 @@ async def _wait_for_changes(home: asyncpg.Connection, pod: asyncpg.Connection, n
             f"{name} has not received all changes of home: try again when replication has caught up; see "
             "`holdfast pod list`"
         ) from None
+
+
+async def _require_copy(database: asyncpg.Connection, show_id: int, owner: Ownership) -> None:
+    """A database that was restored has the rows of another epoch, or none. Moved or opened again from there,
+    the show would be sold as if no seat were taken, and its rows elsewhere would be removed."""
+    if not await database.fetchval(Q.has_copy, show_id, owner.epoch):
+        raise OperatorError(
+            f"{owner.pod or 'the home database'} does not have the rows of show {show_id} that the directory "
+            f"names (epoch {owner.epoch}): restore both databases to one moment; see `holdfast audit`"
+        )
 
 
 async def _remove_rows(database: asyncpg.Connection, show_id: int) -> None:

@@ -7,7 +7,7 @@ Without pods it is the plain call.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -123,6 +123,11 @@ async def merge_streams(
         async for following in streams[name]:
             heads[name] = following
             break
+
+
+def drop_copies(found: Iterable[T], key_of: Callable[[T], Hashable]) -> list[T]:
+    """Each once: while a show moves, and after a mover that died, two databases have its rows."""
+    return list({key_of(one): one for one in found}.values())
 
 
 def cut_page(found: Sequence[T], size: int, number_of: Callable[[T], int]) -> list[T]:
