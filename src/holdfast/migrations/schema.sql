@@ -85,8 +85,9 @@ CREATE FUNCTION add_facts(p_show bigint[], p_number bigint[], p_kind text[], p_e
 BEGIN
     INSERT INTO outbox (show_id, number, kind, ends_at, body)
     SELECT show_id, number, kind, ends_at, body
-      FROM unnest(p_show, p_number, p_kind, p_ends_at, p_body) WITH ORDINALITY
-        AS a (show_id, number, kind, ends_at, body, ord)
+      FROM (SELECT unnest(p_show) AS show_id, unnest(p_number) AS number, unnest(p_kind) AS kind,
+                   unnest(p_ends_at) AS ends_at, unnest(p_body) AS body,
+                   generate_subscripts(p_show, 1) AS ord) AS a
   ORDER BY ord;
 END $$;
 
@@ -200,7 +201,7 @@ BEGIN
          WHERE ctid = ANY (ARRAY(SELECT ctid FROM party_count WHERE show_id = v_show LIMIT v_left));
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;
-        DELETE FROM reserved_seat WHERE show_id = v_show;
+        DELETE FROM reserved_seat WHERE show_id = v_show AND show_is_here(v_show);
         UPDATE sale
            SET archived_at = coalesce(archived_at, clock_timestamp()),
                purged_at = CASE WHEN v_left > 0 THEN now() END
@@ -994,8 +995,8 @@ BEGIN
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
         SELECT show_id, owner_id, sum(cardinality(seats::int[]))::int, max(seats_max),
                count(*) FILTER (WHERE claim_id LIKE '%@%')::int
-          FROM unnest(p_show, p_owner, p_number, p_seats, p_max, p_claim)
-            AS a (show_id, owner_id, number, seats, seats_max, claim_id)
+          FROM (SELECT unnest(p_show) AS show_id, unnest(p_owner) AS owner_id, unnest(p_number) AS number,
+                       unnest(p_seats) AS seats, unnest(p_max) AS seats_max, unnest(p_claim) AS claim_id) AS a
          WHERE number IS NOT NULL
       GROUP BY show_id, owner_id
         HAVING sum(cardinality(seats::int[])) <= max(seats_max)
@@ -1727,7 +1728,10 @@ DECLARE
 BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         FOREACH v_event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE'] LOOP
-            EXECUTE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %I REFERENCING %s TABLE AS written '
+            CONTINUE WHEN EXISTS (SELECT FROM pg_trigger
+                                   WHERE tgrelid = v_table::regclass
+                                     AND tgname = 'refuse_elsewhere_' || lower(v_event));
+            EXECUTE format('CREATE TRIGGER %I AFTER %s ON %I REFERENCING %s TABLE AS written '
                            'FOR EACH STATEMENT EXECUTE FUNCTION refuse_show_elsewhere()',
                            'refuse_elsewhere_' || lower(v_event), v_event, v_table,
                            CASE v_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END);
@@ -2140,10 +2144,11 @@ CREATE FUNCTION new_bookings(p_show bigint[], p_number bigint[], p_outcome text[
     SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
            claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
            now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision
-      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
-                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
-        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
-              note, left_ms, currency, seats, prices, amount, revision)
+      FROM (SELECT unnest(p_show) AS show_id, unnest(p_number) AS number, unnest(p_outcome) AS outcome,
+                   unnest(p_owner) AS owner_id, unnest(p_request) AS request_id, unnest(p_hash) AS body_hash,
+                   unnest(p_claim) AS claim_id, unnest(p_note) AS note, unnest(p_left_ms) AS left_ms,
+                   unnest(p_currency) AS currency, unnest(p_seats) AS seats, unnest(p_prices) AS prices,
+                   unnest(p_amount) AS amount, unnest(p_revision) AS revision) AS a
      WHERE outcome IN ('held', 'confirmed');
 $$;
 
@@ -2181,8 +2186,7 @@ DECLARE
     v_outcome text[];
     v_epoch   bigint[];
     v_max     int[];
-    -- the booking opened for each request; NULL: none
-    v_number  bigint[] := ARRAY(SELECT new_number() FROM unnest(p_show));
+    v_number  bigint[];  -- the booking opened for each request; NULL: none
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
     v_details jsonb;
@@ -2193,14 +2197,15 @@ BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
     -- commits after it has read the bookings. Skipped if it is taken: waiting here would make the buyers of
     -- all other shows in the batch wait for this one.
-    SELECT array_agg(sale_verdict(sale, requested.revision, requested.is_done, p_by_ledger)
-                     ORDER BY requested.ord),
+    SELECT array_agg(sale_verdict(sale, requested.revision, requested.amount = 0 AND requested.confirms_free,
+                                  p_by_ledger) ORDER BY requested.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY requested.ord),
-           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord)
-      INTO v_outcome, v_epoch, v_max
-      FROM (SELECT show_id, revision, amount = 0 AND confirms_free AS is_done, ord
-              FROM unnest(p_show, p_revision, p_amount, p_confirms_free) WITH ORDINALITY
-                AS a (show_id, revision, amount, confirms_free, ord)) AS requested
+           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord),
+           array_agg(new_number() ORDER BY requested.ord)
+      INTO v_outcome, v_epoch, v_max, v_number
+      FROM (SELECT unnest(p_show) AS show_id, unnest(p_revision) AS revision, unnest(p_amount) AS amount,
+                   unnest(p_confirms_free) AS confirms_free,
+                   generate_subscripts(p_show, 1) AS ord) AS requested
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show)
                  ORDER BY show_id FOR SHARE SKIP LOCKED) AS sale
      USING (show_id);
@@ -2218,13 +2223,15 @@ BEGIN
     v_easy := v_outcome <@ ARRAY['held', 'confirmed', 'locked'];
     IF v_easy THEN
         BEGIN
-            INSERT INTO booking
-            SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
-                                       p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
-                                       p_revision);
+            WITH opened AS (
+                INSERT INTO booking
+                SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                           p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
+                                           p_revision)
+             RETURNING show_id, number, seats
+            )
             INSERT INTO taken_seat (show_id, seat, number)
-            SELECT show_id, seat, number FROM requested_seats(p_show, p_seats, v_number)
-          ORDER BY show_id, seat;
+            SELECT show_id, unnest(seats) AS seat, number FROM opened ORDER BY show_id, seat;
         EXCEPTION WHEN unique_violation THEN
             v_easy := false;
         END;
@@ -2290,11 +2297,11 @@ BEGIN
     -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
     INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
     SELECT show_id, number, 'hold', 'held', number, owner_id
-      FROM unnest(p_show, v_number, p_owner) AS a (show_id, number, owner_id)
+      FROM (SELECT unnest(p_show) AS show_id, unnest(v_number) AS number, unnest(p_owner) AS owner_id) AS a
      WHERE number IS NOT NULL;
     PERFORM add_facts(array_agg(show_id), array_agg(number), array_agg('booking.held'::text),
                       array_agg(now() + left_ms * interval '1 ms'))
-       FROM unnest(p_show, v_number, p_left_ms) AS a (show_id, number, left_ms)
+       FROM (SELECT unnest(p_show) AS show_id, unnest(v_number) AS number, unnest(p_left_ms) AS left_ms) AS a
       WHERE number IS NOT NULL;
     IF 'confirmed' = ANY (v_outcome) THEN
         PERFORM record_moves(array_agg(show_id), array_agg(number), 'confirm', NULL)
@@ -2302,7 +2309,12 @@ BEGIN
           WHERE outcome = 'confirmed';
     END IF;
 
-    RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
+    outcomes := v_outcome;
+    numbers := v_number;
+    epochs := v_epoch;
+    opened_at := now();
+    details := v_details;
+    RETURN NEXT;  -- these variables are the columns of the result
 END $$;
 
 CREATE FUNCTION open_offer(p_show bigint, p_owner bigint, p_seats integer[], p_prices bigint[], p_currency text, p_note text, p_ttl_s integer, p_limits hold_limits) RETURNS SETOF booking
@@ -2517,11 +2529,18 @@ CREATE FUNCTION put_sale_back(p_published text[]) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 BEGIN
+    PERFORM add_fact(sale.show_id, NULL,
+                     CASE WHEN sale.cancelled THEN 'show.cancelled' ELSE 'show.changed' END,
+                     jsonb_build_object('revision', sale.revision) || CASE WHEN sale.cancelled THEN '{}' ELSE
+                     jsonb_build_object('opens_at', sale.opens_at, 'closes_at', sale.closes_at) END)
+       FROM sale JOIN aside_sale AS old USING (show_id)
+      WHERE sale.revision <> old.revision AND NOT (sale.cancelled AND old.cancelled);
     EXECUTE (SELECT format('UPDATE sale SET %s FROM aside_sale AS old WHERE old.show_id = sale.show_id',
                            string_agg(format('%1$I = old.%1$I', attname), ', '))
                FROM pg_attribute
               WHERE attrelid = 'sale'::regclass AND attnum > 0 AND NOT attisdropped
                 AND attname <> ALL (p_published));
+    UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now();
 END $_$;
 
 CREATE FUNCTION raise_numbers(p_tables text[], p_show bigint, p_number integer, p_shares integer) RETURNS void
@@ -2535,9 +2554,9 @@ BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         EXECUTE format('SELECT max(id) FROM %I WHERE show_id = $1', v_table) INTO v_highest USING p_show;
         EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
-        IF v_highest >= v_last THEN
+        IF v_highest >= v_last THEN  -- 1024 further: setval does not wait for numbers that are drawn meanwhile
             PERFORM setval(pg_get_serial_sequence(v_table, 'id'),
-                           (v_highest / p_shares + 1) * p_shares + p_number, false);
+                           (v_highest / p_shares + 1024) * p_shares + p_number, false);
         END IF;
     END LOOP;
 END $_$;
@@ -2798,6 +2817,7 @@ BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         EXECUTE format('DELETE FROM %I WHERE show_id = $1', v_table) USING p_show;
     END LOOP;
+    UPDATE show_copy SET epoch = 0, changed_at = clock_timestamp() WHERE show_id = p_show;
 END $_$;
 
 CREATE FUNCTION rename_block(p_show bigint, p_number bigint, p_name text) RETURNS void
@@ -3245,8 +3265,14 @@ CREATE FUNCTION share_numbers(p_tables text[], p_number integer, p_shares intege
 DECLARE
     v_table text;
     v_last bigint;
+    v_step bigint;
 BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
+        SELECT seqincrement INTO v_step
+          FROM pg_sequence WHERE seqrelid = pg_get_serial_sequence(v_table, 'id')::regclass;
+        EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
+        CONTINUE WHEN v_step = p_shares AND v_last % p_shares = p_number;
+        EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', v_table);
         EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
         EXECUTE format('ALTER TABLE %I ALTER COLUMN id SET INCREMENT BY %s RESTART WITH %s',
                        v_table, p_shares, (v_last / p_shares + 1) * p_shares + p_number);
@@ -3400,9 +3426,6 @@ BEGIN
         WHEN (NEW.guest_of IS NOT NULL AND OLD.guest_of IS DISTINCT FROM NEW.guest_of)
         EXECUTE FUNCTION follow_signed_in_guest();
     ALTER TABLE account ENABLE REPLICA TRIGGER follow_signed_in_guest;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;
     EXECUTE format('CREATE SUBSCRIPTION holdfast_home CONNECTION %L PUBLICATION holdfast_pods '
                    'WITH (create_slot = false, slot_name = %L)', p_home, p_slot);
 END $$;
@@ -3426,6 +3449,7 @@ BEGIN
     SELECT count(*) INTO v_polls
       FROM (SELECT 1 FROM payment
              WHERE due_at <= now() AND (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+               AND show_is_here(show_id)
              LIMIT p_limit) AS due;
     IF v_polls > 0 THEN
         v_polls := take_gateway_looks(p_gateway, v_polls, p_per_s);
@@ -3435,6 +3459,7 @@ BEGIN
           SELECT show_id, number, attempt
             FROM payment
            WHERE due_at <= now() AND NOT (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+             AND show_is_here(show_id)
         ORDER BY due_at
            LIMIT p_limit
              FOR UPDATE SKIP LOCKED
@@ -3442,6 +3467,7 @@ BEGIN
           SELECT show_id, number, attempt
             FROM payment
            WHERE due_at <= now() AND (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+             AND show_is_here(show_id)
         ORDER BY due_at
            LIMIT v_polls
              FOR UPDATE SKIP LOCKED
@@ -6024,11 +6050,15 @@ CREATE TRIGGER price_changes_are_never_changed BEFORE DELETE OR UPDATE ON price_
 
 CREATE TRIGGER publish_cancelled_sale AFTER UPDATE OF cancelled ON sale FOR EACH ROW WHEN ((new.cancelled AND (NOT old.cancelled))) EXECUTE FUNCTION publish_cancelled_sale();
 
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
+
 CREATE TRIGGER publish_changed_city AFTER UPDATE ON city FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION publish_change();
 
 CREATE TRIGGER publish_changed_event AFTER UPDATE ON event FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION publish_change();
 
 CREATE TRIGGER publish_changed_sale AFTER UPDATE OF revision ON sale FOR EACH ROW WHEN (((new.revision <> old.revision) AND (NOT new.cancelled))) EXECUTE FUNCTION publish_sale();
+
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
 
 CREATE TRIGGER publish_changed_venue AFTER UPDATE ON venue FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION publish_change();
 
@@ -6041,6 +6071,8 @@ CREATE TRIGGER record_time_change AFTER UPDATE OF starts_at ON show FOR EACH ROW
 CREATE TRIGGER refuse_filed_sale BEFORE UPDATE OF opens_at, closes_at ON sale FOR EACH ROW WHEN (((old.filed_at IS NOT NULL) AND ((new.closes_at <> old.closes_at) OR (new.opens_at <> old.opens_at)))) EXECUTE FUNCTION refuse_filed_sale();
 
 CREATE TRIGGER restore_archived_sale BEFORE UPDATE OF closes_at ON sale FOR EACH ROW WHEN (((old.archived_at IS NOT NULL) AND (new.closes_at <> old.closes_at))) EXECUTE FUNCTION restore_archived_sale();
+
+ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;
 
 CREATE TRIGGER set_refund_organiser BEFORE INSERT ON refund FOR EACH ROW EXECUTE FUNCTION set_refund_organiser();
 
