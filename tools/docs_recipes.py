@@ -84,6 +84,11 @@ FIT = "export HOLDFAST_GATEWAY=none"  # to the doctor, the sandbox is a fault of
 # A home of its own, with wal_level = logical, and a pod.
 A_HOME = "export HOLDFAST_DATABASE_URL=$HOME_DATABASE_URL HOLDFAST_REDIS_URL=$HOME_REDIS_URL"
 A_POD = {'"east=postgresql://holdfast@db-east/holdfast,redis://valkey-east/0"': '"$A_POD"'}
+A_HOUSE = f'{A_HOME}\nexport HOLDFAST_PODS="$A_POD"\n'
+A_RIGHT = """
+grant='GRANT EXECUTE ON FUNCTION pg_create_restore_point(text) TO holdfast'
+psql "${HOME_DATABASE_URL/holdfast@/postgres@}" -c "$grant"
+"""
 
 
 def extra(name: str) -> dict[str, str]:
@@ -114,7 +119,8 @@ RECIPES = {
     "organisers.md": Recipe(),
     "payments.md": Recipe(given={"replay evt_123": "replay --all-dead"}),
     "pods.md#add-a-pod": Recipe(before=f"{A_HOME}\nholdfast demo --port 0", given=A_POD),
-    "pods.md": Recipe(before=f'{A_HOME}\nexport HOLDFAST_PODS="$A_POD"'),
+    "pods.md#backup-and-restore-of-a-house": Recipe(before=A_HOUSE + A_RIGHT),
+    "pods.md": Recipe(before=A_HOUSE),
     "rehearsing.md": Recipe(
         before=A_SITE + AN_ORGANISER,
         given={
