@@ -2,18 +2,21 @@
 
     python -m tools.run_docs              minutes; needs Debian's postgresql and redis-server, and the network
     python -m tools.run_docs --page backup
+    python -m tools.run_docs --page nginx,sizes,upgrading      these share a machine: in this order
 
 The wheel is installed from the lock file into an empty environment, and uses PostgreSQL and Redis of the
 system, started in a temporary folder on ports of their own. Each block is pasted into bash. Four things
 differ from what an operator types: addresses where the page has "…"; variables that the page explains;
 commands that run until they are stopped (serve, work, demo, sandbox) are stopped once they are ready; and
-what is installed into /opt and /etc gets there in a copy of them, where systemd checks the units and does not
-start them.
+what is installed into /opt and /etc gets there in layers over these folders, where systemd verifies the units
+and tools/run_docs_machine.sh starts them.
 """
 
 import argparse
 import os
+import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,12 +25,13 @@ import time
 import venv
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.tidy.executed_blocks import GENERATED, executor
 from tests.tidy.markdown_pages import Block, blocks
+from tools.docs_recipes import find_recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "operating"
@@ -49,94 +53,8 @@ holdfast() {
 }
 export -f holdfast
 """
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How the shell blocks of a page or section are run."""
-
-    before: str = ""  # typed before the block
-    given: dict[str, str] = field(default_factory=dict)  # in place of "…" and of what needs another company
-    why_not: str = ""  # it cannot be run here
-    is_marked: bool = False  # the page says that it is not runnable, by tests; here it is
-    is_machine: bool = False  # it installs into /opt and /etc: it gets copies of its own
-
-
-# What `install` and systemd find on a machine. No systemd runs that could start the units: it checks them.
-A_MACHINE = """
-machine=$PWD/machine
-mkdir $machine && mount -t tmpfs tmpfs $machine
-for folder in /etc /opt /usr/lib/sysusers.d; do
-    mkdir -p $machine/upper$folder $machine/work$folder
-    layers=upperdir=$machine/upper$folder,workdir=$machine/work$folder
-    mount -t overlay overlay -o lowerdir=$folder,$layers $folder
-done
-ln -s $REPOSITORY/deploy $REPOSITORY/requirements $DIST/*.whl .
-systemctl() {
-    case $1 in enable) systemd-analyze verify /etc/systemd/system/holdfast-* ;; esac
-}
-"""
-# The doctor expects `holdfast work` somewhere, and a backup.
-A_WORKER = """
-holdfast backup record --by pg_basebackup
-command holdfast work --json > worker.log & worker=$!
-trap 'kill $worker; wait $worker' EXIT
-until [ -s worker.log ]; do sleep 0.1; done
-sleep 2  # its jobs take their turns
-"""
-FIT = "export HOLDFAST_GATEWAY=none"  # to the doctor, the sandbox is a fault of a house that sells
-# A home of its own, with wal_level = logical, and a pod.
-A_HOME = "export HOLDFAST_DATABASE_URL=$HOME_DATABASE_URL HOLDFAST_REDIS_URL=$HOME_REDIS_URL"
-A_POD = {'"east=postgresql://holdfast@db-east/holdfast,redis://valkey-east/0"': '"$A_POD"'}
-RECIPES = {
-    "accounts.md": Recipe(
-        before="holdfast account add omar@tickets.example --role fan --name Omar >/dev/null || true"
-    ),
-    "backup.md#backups": Recipe(
-        before="unset HOLDFAST_DATABASE_URL HOLDFAST_REDIS_URL; holdfast serve --port 0"
-    ),
-    "backup.md#how-old-it-may-be": Recipe(),
-    "backup.md#restored-postgresql-yourself-run-this": Recipe(),
-    "door.md": Recipe(
-        why_not="needs the address of a site and the code of a pass; tests/journeys run it with theirs"
-    ),
-    "failures.md": Recipe(),
-    "game_day.md#doctor-and-game-day": Recipe(before=FIT + A_WORKER),
-    "game_day.md#game-day": Recipe(
-        why_not="needs minutes, and the repository; `make gameday` runs tests/storms/test_game_day.py"
-    ),
-    "notices.md": Recipe(given={"replay 4711": "replay --all-dead"}),
-    "organisers.md": Recipe(),
-    "payments.md": Recipe(given={"replay evt_123": "replay --all-dead"}),
-    "pods.md#add-a-pod": Recipe(before=f"{A_HOME}\nholdfast demo --port 0", given=A_POD),
-    "pods.md": Recipe(before=f'{A_HOME}\nexport HOLDFAST_PODS="$A_POD"'),
-    "rehearsing.md": Recipe(
-        why_not="needs a rehearsal of minutes; tests/journeys/test_rehearsal.py runs a small one"
-    ),
-    "running.md#running": Recipe(before=A_WORKER, given={"HOLDFAST_GATEWAY=stripe": "HOLDFAST_GATEWAY=none"}),
-    "running.md": Recipe(),
-    "sandbox.md": Recipe(),
-    "secrets.md#postgresql": Recipe(before="LEDGER=$ADMIN_DATABASE_URL", is_marked=True),
-    "secrets.md#redis-and-valkey": Recipe(
-        before='valkey-cli() { redis-cli -u "$HOLDFAST_REDIS_URL" "$@"; }\n'
-        "valkey-cli ACL SETUSER holdfast on '>old-password' '~*' +@all",
-        is_marked=True,
-    ),
-    "sign_in_services.md": Recipe(before="cat > /dev/null <<END", given={"]'": "]'\nEND"}),
-    "sizes.md#two-servers": Recipe(
-        why_not="needs two machines with certificates; tests/stores/test_redis_tls.py connects with TLS"
-    ),
-    "sizes.md#one-server python3": Recipe(before=A_MACHINE, is_marked=True, is_machine=True),
-    "sizes.md#laptop": Recipe(
-        before="unset HOLDFAST_DATABASE_URL HOLDFAST_REDIS_URL; export HOLDFAST_DATA_DIR=$PWD/laptop"
-    ),
-    "sizes.md#four-sizes": Recipe(
-        given={"pip install 'holdfast[simulation]'": 'pip install -q "$(echo $DIST/*.whl)[simulation]"'}
-    ),
-    "sizes.md": Recipe(),
-    "upgrading.md#the-way-back": Recipe(),
-    "upgrading.md": Recipe(before=FIT + A_WORKER),
-}
+BASH = ("bash", "-euo", "pipefail", "-c")
+READ_MACHINE = '. "$REPOSITORY"/tools/run_docs_machine.sh'
 
 
 @dataclass(frozen=True)
@@ -167,29 +85,48 @@ def install(folder: Path) -> Path:
     return environment / "bin"
 
 
+@dataclass(frozen=True)
+class Server:
+    port: int
+    sockets: Path
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://holdfast@127.0.0.1:{self.port}/holdfast"
+
+
 @contextmanager
-def postgresql(folder: Path, name: str = "postgresql", right: str = "--replication") -> Iterator[str]:
-    """Of Debian, as the account that Debian made for it; with the account and database of engines.md."""
+def postgresql(folder: Path, name: str, right: str = "") -> Iterator[Server]:
+    """Of Debian, as the account that Debian made for it; with the account and databases of engines.md.
+
+    Without a `right` it is as Debian makes it: empty, and with passwords.
+    """
     programs = max(Path("/usr/lib/postgresql").glob("*/bin"))
-    port, data = free_port(), folder / name
-    data.mkdir()
-    shutil.chown(data, "postgres")
+    port, data, sockets = free_port(), folder / name, folder / f"{name}-sockets"
+    for place in (data, sockets):
+        place.mkdir()
+        shutil.chown(place, "postgres")
     as_postgres = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
 
-    def run(*words: str) -> None:
-        subprocess.run([*as_postgres, *words], check=True, stdout=subprocess.DEVNULL, cwd="/")
+    def run(program: str, *words: str) -> None:
+        whole = [*as_postgres, str(programs / program), *words]
+        subprocess.run(whole, check=True, stdout=subprocess.DEVNULL, cwd="/")
 
-    run(str(programs / "initdb"), "--encoding=UTF8", "--locale=C.UTF-8", "--auth=trust", "-D", str(data))
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c wal_level=logical"
-    run(str(programs / "pg_ctl"), "-w", "-D", str(data), "-l", str(data / "log"), "-o", options, "start")
+    hosts = "trust" if right else "scram-sha-256"
+    access = ("--auth-local=trust", f"--auth-host={hosts}")
+    run("initdb", "--encoding=UTF8", "--locale=C.UTF-8", *access, "-D", str(data))
+    places = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={sockets}"
+    options = f"-p {port} {places} -c wal_level=logical"
+    run("pg_ctl", "-w", "-D", str(data), "-l", str(data / "log"), "-o", options, "start")
     try:
-        at = ("-h", "127.0.0.1", "-p", str(port))
-        run(str(programs / "createuser"), *at, right, "holdfast")
-        for database in ("holdfast", "home"):
-            run(str(programs / "createdb"), *at, "-O", "holdfast", "-E", "UTF8", database)
-        yield f"postgresql://holdfast@127.0.0.1:{port}/holdfast"
+        if right:
+            at = ("-h", "127.0.0.1", "-p", str(port))
+            run("createuser", *at, right, "holdfast")
+            for database in ("holdfast", "home"):
+                run("createdb", *at, "-O", "holdfast", "-E", "UTF8", database)
+        yield Server(port, sockets)
     finally:
-        run(str(programs / "pg_ctl"), "-w", "-D", str(data), "-m", "immediate", "stop")
+        run("pg_ctl", "-w", "-D", str(data), "-m", "immediate", "stop")
 
 
 @contextmanager
@@ -223,13 +160,43 @@ def sandbox(folder: Path, program: Path) -> Iterator[dict[str, str]]:
         process.wait()
 
 
-def find_recipe(block: Block) -> Recipe | None:
-    """Of the section and the first word of the block, of the section, or of the page."""
-    page = block.page.rpartition("/")[2]
-    section = f"{page}#{block.section}"
-    names = (f"{section} {block.text.split()[0]}", section, page)
-    found = next((RECIPES[name] for name in names if name in RECIPES), None)
-    return None if found and block.reason and not found.is_marked else found
+def end_service(process: int) -> None:
+    """It is not our child: we only see that it is gone."""
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGTERM)
+        for _ in range(450):
+            time.sleep(0.1)
+            os.kill(process, 0)
+
+
+@contextmanager
+def machine(folder: Path, work: Path, env: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Layers over /etc, /opt and others, which only blocks of a machine see, as long as this runs."""
+    services = folder / "services"
+    services.mkdir()
+    with postgresql(folder, "machine-postgresql") as server:
+        env = env | {
+            "SERVICES": str(services),
+            "SERVE_PORT": str(free_port()),
+            "WORK_PORT": str(free_port()),
+            "TLS_PORT": str(free_port()),
+            "MACHINE_SOCKETS": str(server.sockets),
+            "MACHINE_PORT": str(server.port),
+            "MACHINE_REDIS_URL": f"{env['HOLDFAST_REDIS_URL'].removesuffix('/0')}/3",
+        }
+        files = 'ln -s "$REPOSITORY"/deploy "$REPOSITORY"/requirements "$DIST"/*.whl .'
+        made = f"{READ_MACHINE}\nmake_machine\n{files}\necho made\nexec sleep infinity"
+        words = ("unshare", "--mount", *BASH, made)
+        holder = subprocess.Popen(words, env=env, cwd=work, stdout=subprocess.PIPE)
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"made\n", "the machine could not be made"
+            yield env | {"MACHINE": str(holder.pid)}
+        finally:
+            for file in services.glob("*.pid"):
+                end_service(int(file.read_text()))
+            holder.terminate()
+            holder.wait()
 
 
 def run_block(block: Block, env: dict[str, str], folder: Path) -> Outcome:
@@ -242,15 +209,16 @@ def run_block(block: Block, env: dict[str, str], folder: Path) -> Outcome:
     text = text.replace("postgresql://…", env["HOLDFAST_DATABASE_URL"])
     text = text.replace("redis://…", env["HOLDFAST_REDIS_URL"])
     began = time.monotonic()
-    alone = ("unshare", "--mount") if recipe.is_machine else ()
+    inside = ("nsenter", "--mount", f"--target={env['MACHINE']}") if recipe.is_machine else ()
+    first = f"cd {shlex.quote(str(folder))}\n{READ_MACHINE}" if recipe.is_machine else PREAMBLE
     done = subprocess.run(
-        [*alone, "bash", "-euo", "pipefail", "-c", f"{PREAMBLE}\n{recipe.before}\n{text}"],
+        # `timeout` ends what the block has started, too.
+        [*inside, "timeout", str(WITHIN_S), *BASH, f"{first}\n{recipe.before}\n{text}"],
         env=env,
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
-        timeout=WITHIN_S,
     )
     print(f"{block.place}: exit {done.returncode}, {time.monotonic() - began:.1f} s", flush=True)
     if done.returncode:
@@ -277,8 +245,9 @@ def populate(env: dict[str, str], folder: Path) -> None:
 
 
 def page_blocks(only: str) -> list[Block]:
-    paths = sorted(path for path in PAGES.glob("*.md") if path != OUTPUT and only in path.stem)
-    return [block for path in paths for block in blocks(path)]
+    paths = sorted(path for path in PAGES.glob("*.md") if path != OUTPUT)
+    chosen = [path for path in paths if any(part in path.stem for part in only.split(","))]
+    return [block for path in chosen for block in blocks(path)]
 
 
 def is_run_here(block: Block) -> bool:
@@ -301,14 +270,23 @@ def judge(block: Block, env: dict[str, str], folder: Path) -> Outcome:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--page", default="", help="only pages whose name contains this; writes nothing")
-    parser.add_argument("--list", action="store_true", help="runs nothing; the table says so")
+    parser.add_argument("--page", default="", help="only pages whose name has one of these, and their rows")
+    parser.add_argument("--list", action="store_true", help="runs nothing; the rows say so")
     options = parser.parse_args()
+    chosen = page_blocks(options.page)
     if options.list:
-        found = [judge(block, {}, Path()) for block in page_blocks("") if not is_run_here(block)]
-        later = [Outcome(block, "not run", NOT_YET) for block in page_blocks("") if is_run_here(block)]
-        OUTPUT.write_text(render(sorted(found + later, key=lambda one: (one.block.page, one.block.line))))
-        return 0
+        outcomes = [
+            Outcome(block, "not run", NOT_YET) if is_run_here(block) else judge(block, {}, Path())
+            for block in chosen
+        ]
+    else:
+        outcomes = run_all(chosen)
+    OUTPUT.write_text(replace_rows(OUTPUT.read_text(), outcomes))
+    return int(any(one.how == "failed" for one in outcomes))
+
+
+def run_all(chosen: list[Block]) -> list[Outcome]:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # engines and services end, too
     with tempfile.TemporaryDirectory(prefix="holdfast-docs-") as name, ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
@@ -316,21 +294,21 @@ def main() -> int:
         clean = {
             name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "PYTHON"))
         }
+        ledger = stack.enter_context(postgresql(folder, "postgresql", "--replication"))
         env = clean | {
             "PATH": f"{programs}:{os.environ['PATH']}",
-            "HOLDFAST_DATABASE_URL": stack.enter_context(postgresql(folder)),
+            "HOLDFAST_DATABASE_URL": ledger.url,
             "HOLDFAST_REDIS_URL": stack.enter_context(redis(folder)),
             **stack.enter_context(sandbox(folder, programs / "holdfast")),
         }
-        env |= build_home(env, stack.enter_context(postgresql(folder, "pod", "--superuser")))
-        env |= {"REPOSITORY": str(ROOT), "DIST": str(folder / "dist")}
+        env |= build_home(env, stack.enter_context(postgresql(folder, "pod", "--superuser")).url)
+        env |= {"REPOSITORY": str(ROOT), "DIST": str(folder / "dist"), "SITE_PORT": str(free_port())}
         work = folder / "work"
         work.mkdir()
         populate(env, work)
-        outcomes = [judge(block, env, work) for block in page_blocks(options.page)]
-    if not options.page:
-        OUTPUT.write_text(render(outcomes))
-    return int(any(one.how == "failed" for one in outcomes))
+        if any((recipe := find_recipe(block)) and recipe.is_machine for block in chosen):
+            env = stack.enter_context(machine(folder, work, env))
+        return [judge(block, env, work) for block in chosen]
 
 
 HEAD = """\
@@ -346,7 +324,19 @@ reason here; all blocks are checked for commands, options, routes and settings t
 """
 
 
-def render(outcomes: list[Outcome]) -> str:
+def replace_rows(table: str, outcomes: list[Outcome]) -> str:
+    """The rows of the pages that were run; those of others stay. Rows of pages that are gone do not."""
+    ran = {Path(one.block.page).name for one in outcomes}
+    old = [row for row in table.splitlines() if row.startswith("| [") and page_of(row) not in ran]
+    rows = [*render_rows(outcomes), *(row for row in old if (PAGES / page_of(row)).exists())]
+    return HEAD + "".join(f"{row}\n" for row in sorted(rows, key=page_of))
+
+
+def page_of(row: str) -> str:
+    return row.removeprefix("| [").partition("]")[0]
+
+
+def render_rows(outcomes: list[Outcome]) -> Iterator[str]:
     rows: Counter[tuple[str, ...]] = Counter()
     for one in outcomes:
         page = one.block.page.rpartition("/")[2]
@@ -354,10 +344,8 @@ def render(outcomes: list[Outcome]) -> str:
         by = {"here": "`tools/run_docs.py`", "not run": "–", "failed": "**failed**", "checked": "–"}
         place = f"[{page}]({page}#{section}) {section}" if section else f"[{page}]({page})"
         rows[place, one.block.language, by.get(one.how, f"`{one.how}`"), one.detail] += 1
-    return HEAD + "".join(
-        f"| {place} | {language} | {count} | {by} | {detail} |\n"
-        for (place, language, by, detail), count in rows.items()
-    )
+    for (place, language, by, detail), count in rows.items():
+        yield f"| {place} | {language} | {count} | {by} | {detail} |"
 
 
 if __name__ == "__main__":

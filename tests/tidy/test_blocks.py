@@ -11,6 +11,7 @@ from tests.tidy.block_checks import CHECKS
 from tests.tidy.executed_blocks import EXECUTED, GENERATED, executor
 from tests.tidy.markdown_pages import Block, blocks
 from tests.tidy.tree import ROOT, assert_no_violations, files, written
+from tools.docs_recipes import RECIPES, recipe_names
 
 ROW = re.compile(r"^\| \[(\w+\.md)\][^|]*\|[^|]*\| (\d+) \|", re.MULTILINE)  # of docs/operating/executed.md
 
@@ -48,6 +49,19 @@ def unlisted(found: Iterable[Block], table: str) -> Iterator[str]:
             yield f"{page} has {shown[page]} blocks, executed.md {rows[page]}: python -m tools.run_docs"
     if "**failed**" in table:
         yield "a command in executed.md failed"
+
+
+def without_recipes(found: Iterable[Block], recipes: Iterable[str]) -> Iterator[str]:
+    """Shell blocks of the operating pages that neither a test nor tools/run_docs.py would run."""
+    for block in found:
+        is_ours = block.page.startswith("docs/operating/") and block.language == "sh"
+        if is_ours and not block.reason and not executor(block) and not {*recipe_names(block)} & {*recipes}:
+            yield f"{block.place}: add a recipe to tools/docs_recipes.py"
+
+
+def idle_recipes(found: Iterable[Block], recipes: Iterable[str]) -> Iterator[str]:
+    wanted = {name for block in found for name in recipe_names(block)}
+    yield from (f"there is no block of {name}" for name in recipes if name not in wanted)
 
 
 def all_blocks() -> list[Block]:
@@ -121,6 +135,15 @@ class TestTheRulesCanFail:
 
         assert len(list(unlisted(shown, table))) == 3
 
+    def test_a_block_without_a_recipe_and_a_recipe_without_a_block_are_found(self) -> None:
+        shown = [Block(f"docs/operating/{page}.md", 1, "sh", "make x", "part", "") for page in "ab"]
+        recipes = ["a.md#part make", "b.md#other"]
+
+        assert list(without_recipes(shown, recipes)) == [
+            "docs/operating/b.md:1: add a recipe to tools/docs_recipes.py"
+        ]
+        assert list(idle_recipes(shown, recipes)) == ["there is no block of b.md#other"]
+
     def test_an_entry_without_a_block_or_a_test_is_found(self) -> None:
         shown = [Block("a.md", 1, "sh", "", "part", ""), Block("b.md", 1, "sh", "", "", "")]
         table = {"a.md#part": "tests/none.py", "b.md": "tests/tidy/tree.py", "c.md": "tests/tidy/tree.py"}
@@ -134,6 +157,11 @@ def test_every_block_is_executed_checked_or_marked() -> None:
 
 def test_the_tests_that_run_blocks_exist() -> None:
     assert_no_violations(idle_entries(all_blocks(), EXECUTED))
+
+
+def test_every_command_of_the_operating_pages_can_be_run() -> None:
+    assert_no_violations(without_recipes(all_blocks(), RECIPES))
+    assert_no_violations(idle_recipes(all_blocks(), RECIPES))
 
 
 def test_the_generated_pages_have_blocks() -> None:

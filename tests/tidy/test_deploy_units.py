@@ -1,9 +1,10 @@
 """deploy/: units of systemd, HAProxy, the settings file and the script that makes secrets."""
 
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,7 @@ def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_systemd_rates_the_units_as_safe(name: str) -> None:
+def test_systemd_rates_the_units_as_safe(name: str, record_property: Callable[[str, object], None]) -> None:
     printed = output_of(
         "systemd-analyze", "security", "--offline=true", "--no-pager", DEPLOY / "systemd" / name
     )
@@ -127,7 +128,7 @@ def test_systemd_rates_the_units_as_safe(name: str) -> None:
 
     exposure = re.search(r"Overall exposure level for (\S+): ([\d.]+)", printed)
     assert exposure is not None, printed
-    print(exposure[0])
+    record_property("figure", f"{name}: exposure {exposure[2]} of 10, by systemd-analyze security")
     assert exposure[1] == name
     assert float(exposure[2]) <= EXPOSURE_MAX
 
@@ -181,3 +182,34 @@ def test_secrets_are_made_once_and_fit_together(tmp_path: Path) -> None:
 def test_a_secret_that_was_not_made_is_named() -> None:
     with pytest.raises(OperatorError, match="cannot read /run/secrets/none"):
         load_config({"HOLDFAST_REDIS_URL_FILE": "/run/secrets/none"})
+
+
+def test_a_command_by_hand_has_the_settings_and_secrets_of_the_units(tmp_path: Path) -> None:
+    """Run with other folders, and with a `setpriv` that prints what the program would get."""
+    etc, data, programs = tmp_path / "etc", tmp_path / "data", tmp_path / "programs"
+    for folder in (etc / "secrets", data, programs):
+        folder.mkdir(parents=True)
+    (etc / "holdfast.env").write_text(f"{EXAMPLE.read_text()}# HOLDFAST_COMMENT=1\nHOLDFAST_HOUSE=Mill & Co")
+    (etc / "secrets" / "redis_url").write_text("redis://:a b'c@127.0.0.1/0\n")
+    (etc / "secrets" / "redis_url.new").write_text("not yet")
+    (programs / "setpriv").write_text('#!/bin/sh\necho "$@"\nexec env\n')
+    (programs / "setpriv").chmod(0o755)
+    text = (DEPLOY / "command.sh").read_text()
+    script = text.replace("/etc/holdfast", str(etc)).replace("/var/lib/holdfast", str(data))
+
+    done = subprocess.run(
+        ["sh", "-c", script, "holdfast", "account", "add", "--name", "Ada L"],
+        env={"PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    words, *lines = done.stdout.splitlines()
+    given = {name: value for name, value in environment(lines).items() if name.startswith("HOLDFAST_")}
+    assert words.endswith("--no-new-privs /opt/holdfast/bin/holdfast account add --name Ada L")
+    assert given == environment(EXAMPLE.read_text().splitlines()) | {
+        "HOLDFAST_DATA_DIR": str(data),
+        "HOLDFAST_HOUSE": "Mill & Co",
+        "HOLDFAST_REDIS_URL": "redis://:a b'c@127.0.0.1/0",
+    }
