@@ -94,7 +94,7 @@ class TestJobs:
         assert {row["show_id"]: row["state"] for row in states} == {closed: "open", other: "admitting"}
 
     async def test_old_rows_of_other_shows_are_deleted(self, app: App) -> None:
-        """A rule that met a closed show was the next one for ever, and none of the others had its turn."""
+        """A rule that met a closed show was always the next one, and none of the others had its turn."""
         closed, other = await two_shows_of_one_pod(app)
         pod = app.router.for_show(other)
         for show in (closed, other):

@@ -110,7 +110,9 @@ async def test_what_has_just_moved_is_not_called_missing(app: App, pod_house: Po
     assert [one.status_code for one in answers] == [503, 200]
 
 
-async def test_the_door_is_not_told_that_no_one_has_come(app: App, pod_house: PodHouse, alice: Fan) -> None:
+async def test_the_counts_of_a_door_are_not_those_of_the_old_pod(
+    app: App, pod_house: PodHouse, alice: Fan
+) -> None:
     """A process that does not know of the move yet would count the tickets of the old pod: none."""
     show = await a_pod_show(app)
     source = app.router.directory.pod_of(show)

@@ -46,7 +46,7 @@ class TestUpgrade:
     async def test_changes_that_come_from_home_are_facts_of_the_pod(
         self, app: App, pod_house: PodHouse
     ) -> None:
-        """Its buyers would not be told that their show begins at another time, or is cancelled."""
+        """Without facts its buyers get no mail that their show begins at another time, or is cancelled."""
         show = (await shows_in_pods(app))["east"]
         change = "UPDATE sale SET revision = revision + 1{} WHERE show_id = $1"
 
@@ -75,8 +75,8 @@ class TestUpgrade:
             return bool(await fetch(pod_house, "east", row))
 
         await until(is_open)
-        seats = await fetch(pod_house, "east", f"SELECT seat FROM taken_seat WHERE show_id = {show}")  # noqa: S608
-        assert [row["seat"] for row in seats] == [3]
+        seats = await fetch(pod_house, "east", "SELECT show_id, seat FROM taken_seat")
+        assert [row["seat"] for row in seats if row["show_id"] == show] == [3]
 
 
 class TestNumbers:
@@ -119,7 +119,7 @@ async def waits_for_lock(connection: asyncpg.Connection) -> bool:
 
 
 class TestResync:
-    async def test_what_changed_while_nothing_was_received_is_told_and_maps_are_rebuilt(
+    async def test_what_changed_while_nothing_was_received_is_a_fact_and_maps_are_rebuilt(
         self, app: App, pod_house: PodHouse
     ) -> None:
         changed, same = await two_shows_of_one_pod(app, "east")

@@ -61,8 +61,8 @@ SELECT number, seats, state, expires_at
    AND counts;
 
 -- name: sweep
--- HELD rows whose time has passed, oldest first; rows another sweep has in hand are skipped. $2: of all shows,
--- without a look at which of them this database sells.
+-- HELD rows whose time has passed, oldest first; rows another sweep has in hand are skipped. $2: of all
+-- shows, without a look at which of them this database sells.
 WITH lapsed AS (
     SELECT array_agg(show_id) AS shows, array_agg(number) AS numbers
       FROM (SELECT show_id, number FROM booking

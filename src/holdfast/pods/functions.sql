@@ -137,7 +137,7 @@ BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         EXECUTE format('SELECT max(id) FROM %I WHERE show_id = $1', v_table) INTO v_highest USING p_show;
         EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
-        IF v_highest >= v_last THEN  -- 1024 further: setval does not wait for numbers that are drawn meanwhile
+        IF v_highest >= v_last THEN  -- 1024 further: numbers may be drawn meanwhile
             PERFORM setval(pg_get_serial_sequence(v_table, 'id'),
                            (v_highest / p_shares + 1024) * p_shares + p_number, false);
         END IF;
@@ -210,22 +210,17 @@ BEGIN
     END LOOP;
 END $$;
 
--- What this database decides about its sales: all columns but those that home publishes. What has changed at
--- home meanwhile did not pass the triggers of a change: its facts are written here, and maps are rebuilt.
+-- What this database decides about its sales: all columns but those that home publishes. What home has
+-- changed since they were set aside did not pass the triggers of a change.
 CREATE OR REPLACE FUNCTION put_sale_back(p_published text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM add_fact(sale.show_id, NULL,
-                     CASE WHEN sale.cancelled THEN 'show.cancelled' ELSE 'show.changed' END,
-                     jsonb_build_object('revision', sale.revision) || CASE WHEN sale.cancelled THEN '{}' ELSE
-                     jsonb_build_object('opens_at', sale.opens_at, 'closes_at', sale.closes_at) END)
-       FROM sale JOIN aside_sale AS old USING (show_id)
-      WHERE sale.revision <> old.revision AND NOT (sale.cancelled AND old.cancelled);
     EXECUTE (SELECT format('UPDATE sale SET %s FROM aside_sale AS old WHERE old.show_id = sale.show_id',
                            string_agg(format('%1$I = old.%1$I', attname), ', '))
                FROM pg_attribute
               WHERE attrelid = 'sale'::regclass AND attnum > 0 AND NOT attisdropped
                 AND attname <> ALL (p_published));
-    UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now();
+    PERFORM publish_missed_changes(array_agg(show_id), array_agg(revision), array_agg(cancelled))
+       FROM aside_sale;
 END $$;
 
 -- Rows whose copy is gone at home are gone, too, as if home had deleted it a moment later.
