@@ -21,9 +21,12 @@ from tests.support.engine_folder import find_room
 PLACE = "TESTS_EMPTY_LEDGER"  # in the environment of all processes of a run: the folder that has it
 
 
-def provide_place() -> None:
-    """In the first process of a run, before there are others."""
+def provide_place() -> bool:
+    """In the first process of a run, before there are others. False: a run has begun this one."""
+    if PLACE in os.environ:
+        return False
     os.environ[PLACE] = tempfile.mkdtemp(prefix="holdfast-empty-", dir=find_room())
+    return True
 
 
 def remove_place() -> None:

@@ -46,6 +46,7 @@ async def engines(
     database_url: str = "",
     redis_url: str = "",
     connections_max: int = CONNECTIONS_MAX,
+    postgres_settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Engines]:
     """Both engines, for as long as the block runs. What has a URL is there already and is left alone."""
     folder = DataFolder(data_dir)
@@ -53,7 +54,11 @@ async def engines(
     folder.lock()
     supervisor = Supervisor(folder)
     try:
-        postgres = None if database_url else EmbeddedPostgres(folder, connections_max=connections_max)
+        postgres = (
+            None
+            if database_url
+            else EmbeddedPostgres(folder, connections_max=connections_max, settings=postgres_settings)
+        )
         valkey = None if redis_url else EmbeddedValkey(folder)
         if postgres is not None:
             await postgres.make()

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.engines.embedded.binaries import Program, find_postgres
@@ -55,8 +56,17 @@ SETTINGS_SINCE_18 = {"io_method": "sync"}
 
 
 class EmbeddedPostgres:
-    def __init__(self, folder: DataFolder, *, connections_max: int, program: Program | None = None) -> None:
+    def __init__(
+        self,
+        folder: DataFolder,
+        *,
+        connections_max: int,
+        program: Program | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings`: in place of those above."""
         self._folder = folder
+        self._settings = settings or {}
         self._data = folder.postgres
         self._connections_max = connections_max
         self._program = program or find_postgres(_major_of(self._data))
@@ -84,6 +94,7 @@ class EmbeddedPostgres:
         settings["unix_socket_directories"] = str(self._sockets)
         if self._program.major >= 18:
             settings |= SETTINGS_SINCE_18
+        settings |= self._settings
         options = [f"--{name}={value}" for name, value in settings.items()]
         return Recipe(
             name="postgres",
