@@ -20,7 +20,7 @@ import uvloop
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling, Scheduling
 
-from holdfast.app import App, asgi_app, open_app
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.postgres import Postgres
@@ -30,8 +30,11 @@ from holdfast.web.asgi import Application
 from tests.support import shows as cast
 from tests.support.empty_ledger import fill_early, fill_with_ledger, provide_place, remove_place
 from tests.support.engine_folder import engine_folder
+from tests.support.opened import asgi_app, enter_house, open_app
 from tests.support.second_ledger import PRISTINE, administration, empty_valkey, make_ledger
 from tests.support.shows import Fan
+from tests.support.spread_ledgers import CONNECTIONS_MAX, SERVER, SpreadLedgers
+from tests.support.spread_run import turn_of
 from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
@@ -61,18 +64,23 @@ asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="storms and queues at their whole size: minutes")
+    parser.addoption(
+        "--pods",
+        type=int,
+        default=0,
+        metavar="N",
+        help="tests/stores and tests/journeys in a house with N pods, over which their shows are spread",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):  # which the other processes of a parallel run have
-        provide_place()
+    # Other processes of a parallel run, and runs that a test begins, have the place of the first one.
+    if provide_place():
+        config.add_cleanup(remove_place)
         if config.getvalue("dist") == "loadscope":  # a whole run: many tests need it
             fill_early()
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):
-        remove_place()
+    if config.option.pods:
+        config.pluginmanager.register(import_module("tests.support.spread_run"))
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
@@ -151,11 +159,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-async def running_engines() -> AsyncIterator[Engines]:
+async def running_engines(pytestconfig: pytest.Config) -> AsyncIterator[Engines]:
     # Several box offices of one process share them.
     with engine_folder() as folder:
         await fill_with_ledger(folder)
-        async with engines(folder, connections_max=200) as both:
+        has_pods = pytestconfig.option.pods > 0
+        connections_max, settings = (CONNECTIONS_MAX, SERVER) if has_pods else (200, None)
+        async with engines(folder, connections_max=connections_max, postgres_settings=settings) as both:
             async with administration(both.database_url) as postgres:
                 await postgres.execute(f"CREATE DATABASE {PRISTINE} TEMPLATE holdfast")
             yield both
@@ -210,13 +220,38 @@ def shared_config(running_engines: Engines, sandbox: str) -> Config:
     )
 
 
+@pytest.fixture(scope="session")
+async def spread_ledgers(
+    shared_config: Config, pytestconfig: pytest.Config
+) -> AsyncIterator[SpreadLedgers | None]:
+    """None, unless the run has pods."""
+    if not pytestconfig.option.pods:
+        yield None
+        return
+    ledgers = SpreadLedgers(shared_config, pytestconfig.option.pods)
+    await ledgers.make_templates()
+    enter_house(ledgers)
+    yield ledgers
+    await ledgers.close()
+
+
 @pytest.fixture(scope="module")
-async def config(shared_config: Config, tmp_path_factory: pytest.TempPathFactory) -> Config:
+async def config(
+    request: pytest.FixtureRequest,
+    shared_config: Config,
+    spread_ledgers: SpreadLedgers | None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Config:
     """A new ledger for each file: no test depends on which files ran before it in the same process."""
     # Each file has numbers of its own: what is left of another test is not taken for one of this file's.
-    await make_ledger(shared_config.database_url, numbers_from=next(_ledgers) * NUMBERS_PER_FILE)
+    numbers_from = next(_ledgers) * NUMBERS_PER_FILE
+    data_dir = str(tmp_path_factory.mktemp("data"))
+    if spread_ledgers is not None:
+        await spread_ledgers.renew(numbers_from, turn_of(request.path, spread_ledgers))
+        return replace(spread_ledgers.config, data_dir=data_dir)
+    await make_ledger(shared_config.database_url, numbers_from=numbers_from)
     await empty_valkey(shared_config.redis_url)
-    return replace(shared_config, data_dir=str(tmp_path_factory.mktemp("data")))
+    return replace(shared_config, data_dir=data_dir)
 
 
 @pytest.fixture(scope="module")
@@ -234,12 +269,13 @@ async def either_app(request: pytest.FixtureRequest, config: Config) -> AsyncIte
 
 @pytest.fixture(scope="module")
 def postgres(app: App) -> Postgres:
-    return app.postgres
+    """Of people and requests, in a house with pods."""
+    return app.catalogue_home.postgres
 
 
 @pytest.fixture(scope="module")
 def redis(app: App) -> Redis:
-    return app.redis
+    return app.catalogue_home.redis
 
 
 @pytest.fixture(scope="module")

@@ -287,6 +287,8 @@ def _build_app(
     (postgres, redis), (persons, puzzles) = engines, people
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     catalogue, replica = _build_catalogue(config, postgres)
+    if home is not None:
+        home.catalogue.copies.append(catalogue)
     limits = HoldLimits.from_config(config)
     claims, bookings = Claims(redis), Bookings(postgres, limits, **batches)
     hold_scripts = HoldScripts(redis, limits, claim_grace_ms=config.claim_grace_ms)

@@ -10,10 +10,11 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support.mailed_links import prove_address
+from tests.support.opened import asgi_app
 
 API = "/api/v1"
 PASSWORD = "correct horse battery"

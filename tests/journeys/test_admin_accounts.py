@@ -15,6 +15,7 @@ from holdfast.config import Config
 from holdfast.web.caller import Role
 from tests.support import shows as cast
 from tests.support.cli_process import run_holdfast
+from tests.support.opened import engines_of
 from tests.support.shows import API, Fan, problem
 
 PASSWORD = "a long enough password"
@@ -147,7 +148,7 @@ async def test_only_administrators_administer(app: App, api: httpx2.AsyncClient,
 async def test_the_commands_do_the_same(
     config: Config, api: httpx2.AsyncClient, app: App, tmp_path: Path
 ) -> None:
-    urls = {"HOLDFAST_DATABASE_URL": config.database_url, "HOLDFAST_REDIS_URL": config.redis_url}
+    urls = engines_of(config)
     stays, gone, out = (f"{secrets.token_hex(6)}@office.example" for _ in range(3))
     hashed = await app.accounts.hashed(PASSWORD)
     await app.accounts.add_many([NewAccount(one, "Omar", password_hash=hashed) for one in (stays, gone, out)])

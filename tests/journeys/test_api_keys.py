@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.errors import TokenInvalid
 from holdfast.organisations.api_key import CHECKSUM_LENGTH, is_well_formed
@@ -15,6 +15,7 @@ from holdfast.organisations.api_keys import KEYS_MAX, new_key
 from holdfast.web.caller import Role
 from tests.support import shows as cast
 from tests.support.cli_process import run_holdfast
+from tests.support.opened import engines_of, open_app
 from tests.support.organiser import Organiser, an_event, sign_in_organiser
 from tests.support.rights_house import an_api_key
 from tests.support.shows import API, Fan, problem
@@ -222,7 +223,7 @@ async def test_the_same_idempotency_key_of_a_person_and_of_a_key(owner: Fan) -> 
 
 
 async def test_the_house_finds_and_revokes_a_published_key(app: App, config: Config, owner: Fan) -> None:
-    urls = {"HOLDFAST_DATABASE_URL": config.database_url, "HOLDFAST_REDIS_URL": config.redis_url}
+    urls = engines_of(config)
     secret = (await made(owner, "door"))["secret"]
 
     listed = await run_holdfast("api-key", "list", secret[:8], "--json", **urls)

@@ -9,10 +9,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support import shows as cast
+from tests.support.opened import asgi_app
 from tests.support.shows import API, Fan, problem
 
 

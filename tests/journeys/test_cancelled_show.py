@@ -17,6 +17,7 @@ from holdfast.pricing import RefundPolicy, Terms
 from holdfast.refunds.refund import RefundScope, RefundState
 from holdfast.web.caller import Role
 from tests.support.cli_process import run_holdfast
+from tests.support.opened import engines_of
 from tests.support.organiser import Organiser, sign_in_organiser
 from tests.support.own_engines import hold, shown
 from tests.support.paid_bookings import (
@@ -151,8 +152,7 @@ class TestAtTheTerminal:
     async def cancels(self, config: Config, show_id: int, **env: str) -> Any:
         return await run_holdfast(
             *("show", "cancel", str(show_id), "--yes", "--json"),
-            HOLDFAST_DATABASE_URL=config.database_url,
-            HOLDFAST_REDIS_URL=config.redis_url,
+            **engines_of(config),
             HOLDFAST_GATEWAY_URL=config.gateway_url,
             HOLDFAST_GATEWAY_SECRET=config.gateway_secret,
             **env,
@@ -188,8 +188,7 @@ class TestAtTheTerminal:
         ended = await self.cancels(config, show_id)
         listed = await run_holdfast(
             *("refunds", "list", "--by-hand", "--json"),
-            HOLDFAST_DATABASE_URL=config.database_url,
-            HOLDFAST_REDIS_URL=config.redis_url,
+            **engines_of(config),
             HOLDFAST_GATEWAY_URL=config.gateway_url,
             HOLDFAST_GATEWAY_SECRET=config.gateway_secret,
         )

@@ -22,6 +22,7 @@ from holdfast.web.routing import Route
 from tests.support import shows as cast
 from tests.support.browser_session import LIKE_A_BROWSER
 from tests.support.cli_process import free_port
+from tests.support.opened import engines_of
 from tests.support.shows import Fan, problem
 from tests.support.wait import until
 
@@ -95,8 +96,7 @@ async def a_server(config: Config, log: Path) -> AsyncIterator[str]:
     """A web process of its own that logs every request."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     env |= {
-        "HOLDFAST_DATABASE_URL": config.database_url,
-        "HOLDFAST_REDIS_URL": config.redis_url,
+        **engines_of(config),
         "HOLDFAST_GATEWAY": "sandbox",
         "HOLDFAST_GATEWAY_URL": config.gateway_url,
         "HOLDFAST_GATEWAY_SECRET": config.gateway_secret,

@@ -8,9 +8,10 @@ import httpx2
 import msgspec
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.config import Config
 from tests.support.html_page import opens
+from tests.support.opened import open_app
 from tests.support.organiser import Organiser, Stage, show_of
 from tests.support.searchable_events import index_event
 from tests.support.shows import API

@@ -6,11 +6,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import asgi_app
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support.haproxy_front import haproxy
 from tests.support.nginx_front import Behind
+from tests.support.opened import asgi_app
 from tests.support.shows import API, Fan
 from tests.support.wait import until
 

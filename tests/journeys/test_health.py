@@ -65,7 +65,7 @@ async def test_many_probes_share_one_look_at_the_engines(app: App, config: Confi
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[App]:
-        yield replace(app, postgres=counted)
+        yield replace(app.catalogue_home, postgres=counted)
 
     application = Application(opened, ())
     try:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.config import Config
 from holdfast.engines.metrics import metrics
@@ -28,6 +28,7 @@ from tests.support import shows as cast
 from tests.support.cli_process import run_holdfast
 from tests.support.gateway_webhooks import HEADER, SignedWebhook, a_webhook, charged
 from tests.support.ledger_payments import NO, confirmed, paying
+from tests.support.opened import asgi_app, engines_of
 from tests.support.paying_fans import hold_seats, load_state, pay
 from tests.support.shows import Fan, problem
 from tests.support.wait import until
@@ -322,8 +323,7 @@ class TestOperators:
 
     async def test_the_same_at_a_terminal(self, app: App, config: Config, a_show: Show) -> None:
         env = {
-            "HOLDFAST_DATABASE_URL": config.database_url,
-            "HOLDFAST_REDIS_URL": config.redis_url,
+            **engines_of(config),
             "HOLDFAST_GATEWAY_URL": config.gateway_url,
             "HOLDFAST_GATEWAY_SECRET": config.gateway_secret,
         }

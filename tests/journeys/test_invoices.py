@@ -93,7 +93,7 @@ async def test_a_refund_issues_its_credit_note_automatically(app: App, show: int
     await app.outbox.settle(1_000_000)
     await app.outbox.add_group(group, from_oldest=False)
     consumer_worker = ConsumerWorker(
-        app.outbox, replace(credit_note_consumer(Invoices(app.postgres)), group=group), app.config
+        app.outbox, replace(credit_note_consumer(invoices_of(app)), group=group), app.config
     )
     query = (
         "SELECT serial, refund_id, credits FROM invoice WHERE show_id = $1 AND number = $2 ORDER BY serial"
@@ -115,7 +115,7 @@ async def test_a_refund_issues_its_credit_note_automatically(app: App, show: int
 
 async def test_numbers_have_no_gap_however_many_ask_at_once(app: App, show: int, alice: Fan) -> None:
     bookings = [await bought(alice, show, f"B-{n}") for n in range(1, 9)]
-    one, another = Invoices(app.postgres), Invoices(app.postgres)
+    one, another = invoices_of(app), invoices_of(app)
 
     places = [from_public_id(booking) for booking in bookings]
     found = await asyncio.gather(*(who.issue(*place) for place in places for who in (one, another)))
@@ -150,7 +150,12 @@ async def test_an_invoice_is_never_changed(app: App, show: int, alice: Fan) -> N
 
 
 async def papers(app: App, booking: str) -> list[Any]:
-    return list(await Invoices(app.postgres).issue(*from_public_id(booking)))
+    return list(await invoices_of(app).issue(*from_public_id(booking)))
+
+
+def invoices_of(app: App) -> Invoices:
+    """Those of a process of its own."""
+    return Invoices(app.catalogue_home.postgres, app.postgres)
 
 
 def pages_in(file: bytes) -> int:

@@ -12,12 +12,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.web.asgi import Application
 from holdfast.web.caller import Role
 from tests.conftest import served, started
 from tests.support.claim_pool import Pool
+from tests.support.opened import asgi_app
 from tests.support.shows import API, Fan, fans, problem
 from tests.support.wait import until
 

@@ -16,7 +16,7 @@ import zxingcpp
 from icalendar import Calendar
 from PIL import Image
 
-from holdfast.app import App, asgi_app, open_app
+from holdfast.app import App
 from holdfast.background import build_mail_sender, consumers
 from holdfast.config import Config
 from holdfast.engines.due_look import with_look
@@ -31,6 +31,7 @@ from holdfast.web.caller import Role
 from tests.conftest import started
 from tests.support import shows as cast
 from tests.support.fact_recorder import skip_older_facts
+from tests.support.opened import asgi_app, open_app
 from tests.support.shows import API, Fan, problem
 from tests.support.wait import until
 

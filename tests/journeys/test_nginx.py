@@ -12,12 +12,13 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.routes import ROUTES
 from holdfast.web.routing import Route
 from tests.conftest import started
 from tests.support.nginx_front import Behind, fronted, raw
+from tests.support.opened import asgi_app
 from tests.support.shows import API, Fan, a_layout, problem
 from tests.support.wait import until
 from tools.nginx import CONF

@@ -4,10 +4,10 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from holdfast.app import asgi_app
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support.nginx_front import Behind, fronted
+from tests.support.opened import asgi_app
 from tests.support.wait import until
 
 

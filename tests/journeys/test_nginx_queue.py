@@ -7,10 +7,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support.nginx_front import Behind, fronted
+from tests.support.opened import asgi_app
 from tests.support.shows import API, Fan
 from tests.support.waiting_room import a_room
 

@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from holdfast.app import asgi_app
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support.nginx_front import Behind, fronted
+from tests.support.opened import asgi_app
 
 
 @dataclass(frozen=True)

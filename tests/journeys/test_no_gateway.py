@@ -6,10 +6,11 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support import shows as cast
+from tests.support.opened import asgi_app
 from tests.support.organiser import a_stage, show_of, sign_in_organiser
 from tests.support.shows import Fan, problem
 

@@ -10,7 +10,7 @@ import aiohttp
 import httpx2
 import pytest
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.sandbox.process import SandboxSetup
@@ -19,6 +19,7 @@ from tests.conftest import served, started
 from tests.fakes.gateway_server import open_fake_gateways
 from tests.support import shows as cast
 from tests.support.gateway_setups import PAGES, SECRET, settings
+from tests.support.opened import asgi_app
 from tests.support.shows import Fan
 from tests.support.wait import until
 

@@ -30,7 +30,7 @@ async def load_prices(api: httpx2.AsyncClient, show: dict[str, Any]) -> dict[str
 async def now_look(app: App, show_id: int) -> int:
     """The job, once, with this show due: the clock of the plan is turned, not ours."""
     await app.postgres.execute("UPDATE price_plan SET due_at = now() WHERE show_id = $1", show_id)
-    return await PriceJobs(app.postgres, app.catalogue, pause_s=3600).step()
+    return await PriceJobs(app.postgres, app.catalogue, pause_s=3600, count_seats=app.count_seats).step()
 
 
 async def sells_all_gold(app: App, api: httpx2.AsyncClient, show_id: int, how_many: int) -> None:
@@ -203,7 +203,7 @@ async def put_elsewhere(app: App, show_id: int, account_id: int, ends: str) -> N
     step = EarlyStep(until=datetime.fromisoformat(ends), change_minor=-10_000)
     rule = convert({**GOLD, "early": [to_builtins(step)]}, PriceRule)
     scope = Scope(account_id, False, account_id)
-    await PriceRulesStore(app.postgres, app.catalogue, scope, 5).put(
+    await PriceRulesStore(app.postgres, app.catalogue, scope, 5, count_seats=app.count_seats).put(
         show_id, PriceRules(currency="INR", rules=(rule,))
     )
 

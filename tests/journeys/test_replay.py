@@ -16,6 +16,7 @@ from holdfast.replay.page import SCRIPTS, read_script
 from tests.support.browser_session import Visitor
 from tests.support.cli_process import run_holdfast
 from tests.support.desk import DeskHouse, a_desk_house, sit_down
+from tests.support.opened import engines_of
 from tests.support.organiser import sign_in_organiser
 from tests.support.own_engines import hold
 from tests.support.replayed_sale import play
@@ -147,7 +148,7 @@ class TestTheDesk:
 class TestTheCommand:
     async def test_it_writes_the_file(self, house: DeskHouse, config: Config, tmp_path: Path) -> None:
         file = tmp_path / "sale.html"
-        env = {"HOLDFAST_DATABASE_URL": config.database_url, "HOLDFAST_REDIS_URL": config.redis_url}
+        env = engines_of(config)
 
         done = await run_holdfast(
             "replay", str(house.show_id), "--output", str(file), "--language", "de", "--json", **env

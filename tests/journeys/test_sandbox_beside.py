@@ -16,12 +16,13 @@ from holdfast.payments.gateways.sandbox import SandboxGateway
 from holdfast.sandbox import is_in_use
 from holdfast.sandbox.webhook import api_key
 from tests.support.cli_process import run_holdfast, serve_holdfast
+from tests.support.opened import engines_of
 from tests.support.sandbox_server import an_order
 
 
 @pytest.fixture
 def env(config: Config) -> dict[str, str]:
-    engines = {"HOLDFAST_DATABASE_URL": config.database_url, "HOLDFAST_REDIS_URL": config.redis_url}
+    engines = engines_of(config)
     return {**engines, "HOLDFAST_GATEWAY": "sandbox"}
 
 

@@ -14,10 +14,11 @@ import httpx2
 import pytest
 import uvicorn
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.web.audiences import DOCUMENTS, Audience
 from holdfast.web.caller import Role
+from tests.support.opened import asgi_app
 from tests.support.shows import Fan, a_show, fans
 from tests.support.uvicorn_server import EmbeddedServer
 

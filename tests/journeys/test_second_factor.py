@@ -10,13 +10,14 @@ import pytest
 
 from holdfast.accounts import Purpose
 from holdfast.accounts.second_factor import STEP_TRIES_MAX
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.web.caller import Role
 from tests.conftest import started
 from tests.support import shows as cast
 from tests.support.mail_servers import Office, an_office
 from tests.support.mailed_links import a_link, mails_to
+from tests.support.opened import asgi_app
 from tests.support.second_factors import PASSWORD, Holder, a_holder, a_person
 from tests.support.shows import API, problem
 

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.config import Config
 from tests.support.cli_process import fetch_status, run_holdfast, serve_holdfast
+from tests.support.opened import engines_of
 
 CANARY = "canary-5f2e9b7c1d"
 SECRETS = {
@@ -34,8 +35,7 @@ SECRETS = {
 )
 async def test_no_command_prints_a_secret(command: tuple[str, ...], config: Config, tmp_path: Path) -> None:
     env = {
-        "HOLDFAST_DATABASE_URL": config.database_url,
-        "HOLDFAST_REDIS_URL": config.redis_url,
+        **engines_of(config),
         "HOLDFAST_GATEWAY": "stripe",
         "HOLDFAST_STRIPE_API_URL": "http://127.0.0.1:9",
         "HOLDFAST_STRIPE_PUBLISHABLE_KEY": "pk_test_public",
@@ -58,7 +58,7 @@ async def test_secrets_from_files_reach_every_process_and_no_environment(
     config: Config, tmp_path: Path
 ) -> None:
     """R31. Every process reads the files itself: environments can be read where processes are listed."""
-    engines = {"HOLDFAST_DATABASE_URL": config.database_url, "HOLDFAST_REDIS_URL": config.redis_url}
+    engines = engines_of(config)
     mail = {"HOLDFAST_MAIL_FROM": "Box office <tickets@tickets.example>", "HOLDFAST_GATEWAY": "none"}
     env = {**files_of(engines | SECRETS, tmp_path / "secrets"), **mail}
 

@@ -8,11 +8,12 @@ import httpx2
 import pytest
 
 from holdfast.accounts import Session
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support.html_page import reading
 from tests.support.mailed_links import prove_address
+from tests.support.opened import asgi_app
 
 HTML = {"accept": "text/html", "accept-language": "en"}
 SENT_BY_US = {**HTML, "sec-fetch-site": "same-origin"}

@@ -9,11 +9,12 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.config import Config
 from tests.conftest import started
 from tests.support.browser_session import LIKE_A_BROWSER
 from tests.support.mailed_links import prove_address
+from tests.support.opened import asgi_app
 
 SITE = "https://tickets.example"
 _numbers = count(1)

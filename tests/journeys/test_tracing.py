@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.background import build_mail_sender
 from holdfast.config import Config
 from holdfast.engines.tracing import KEYS
@@ -24,6 +24,7 @@ from holdfast.webhooks_out.store import OutgoingWebhooks
 from tests.conftest import started
 from tests.fakes.otlp_receiver import OtlpReceiver, ReceivedSpan, otlp_receiver
 from tests.support.fact_recorder import turns_are_free
+from tests.support.opened import asgi_app, open_app
 from tests.support.paying_fans import hold_seats, pay
 from tests.support.shows import Fan, a_show, fans
 from tests.support.uvicorn_server import EmbeddedServer
@@ -123,16 +124,20 @@ async def running_server(server: EmbeddedServer) -> AsyncIterator[int]:
 
 
 @pytest.fixture(scope="module")
-async def house(config: Config, app: App) -> AsyncIterator[TracedHouse]:
+async def house(config: Config) -> AsyncIterator[TracedHouse]:
     """No request is sampled unless a trusted proxy asks for it."""
     async with otlp_receiver() as collector:
         traced = replace(
             config, traces_url=collector.url, traces_ratio=0.0, traces_parents=1, mail_page=1, hook_lenient=1
         )
         application = asgi_app(traced)
-        async with started(application), listening(application, traced) as client:
+        async with (
+            open_app(traced) as app,
+            started(application),
+            listening(application, traced) as client,
+        ):
             await app.outbox.add_group(GROUP, from_oldest=True)
-            yield TracedHouse(replace(app, config=traced), application, collector, client)
+            yield TracedHouse(app, application, collector, client)
 
 
 @dataclass(frozen=True)

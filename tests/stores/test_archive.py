@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.archive import Archived, Archiver, audit_archive, files
 from holdfast.archive.contents import TABLES
 from holdfast.archive.store import load_manifest
@@ -25,6 +25,7 @@ from holdfast.organisers.show_forms import ShowChange
 from holdfast.web.caller import Scope
 from tests.support import shows as cast
 from tests.support.cli_process import run_holdfast, start_holdfast
+from tests.support.opened import open_app
 from tests.support.paid_bookings import a_refund, bought, refund_jobs
 from tests.support.pod_house import PODS, PodHouse, environment, fetch, sql, wait_for_show
 from tests.support.wait import until

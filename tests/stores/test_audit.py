@@ -9,6 +9,7 @@ from holdfast.app import App
 from holdfast.audit import Report, audit
 from holdfast.audit.store import AUDIT_LOG_CHECKS, MONEY_CHECKS, QUEUE_CHECKS
 from tests.support.cli_process import run_holdfast
+from tests.support.opened import engines_of
 from tests.support.own_engines import hold
 from tests.support.show_fixture import Till, a_till, an_owner
 
@@ -174,8 +175,7 @@ def _of(till: Till, report: Report) -> list[str]:
 async def test_the_command_fails_if_anything_is_violated(app: App, till: Till) -> None:
     """The exit code and the total of its report agree, with and without a violation."""
     env = {
-        "HOLDFAST_DATABASE_URL": app.config.database_url,
-        "HOLDFAST_REDIS_URL": app.config.redis_url,
+        **engines_of(app.config),
         "HOLDFAST_GATEWAY": "sandbox",
         "HOLDFAST_GATEWAY_URL": app.config.gateway_url,
         "HOLDFAST_GATEWAY_SECRET": app.config.gateway_secret,

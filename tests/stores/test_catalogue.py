@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.catalogue import Catalogue, NoSuchShow
 from holdfast.catalogue.store import store_layout
 from holdfast.config import Config
@@ -27,6 +27,7 @@ from holdfast.organisers.shows_store import ShowEditor
 from holdfast.web.caller import Scope
 from holdfast.web.response_cache import CacheableResponse
 from tests.support import shows as cast
+from tests.support.opened import open_app
 
 AShow = Callable[..., Any]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.bookings import Booking, public_id
 from holdfast.checkin.scan import Verdict, Way, describe_verdict
 from holdfast.config import Config
@@ -16,6 +16,7 @@ from holdfast.refunds.refund import Refund, RefundScope, RefundState
 from tests.support.door import Doorway
 from tests.support.gateway_state import Bank, bank_of
 from tests.support.gateway_webhooks import a_webhook
+from tests.support.opened import open_app
 from tests.support.paid_bookings import a_refund, bought, refunds_of, violations
 from tests.support.show_fixture import Till
 

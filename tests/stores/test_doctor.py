@@ -23,6 +23,7 @@ from holdfast.runtime.check_redis import warn_of_other_servers
 from holdfast.runtime.check_settings import Finding
 from tests.support.certificates import tls_front, vouched_certificate
 from tests.support.cli_process import free_port, run_holdfast
+from tests.support.opened import engines_of
 from tests.support.redis_servers import make_server, running
 
 
@@ -167,7 +168,7 @@ def health_of(found: Sequence[Finding]) -> list[str]:
 
 async def test_a_recorded_backup_of_another_tool_counts(app: App, tmp_path: Path) -> None:
     await app.postgres.execute("DELETE FROM backup_made")
-    env = {"HOLDFAST_DATABASE_URL": app.config.database_url, "HOLDFAST_REDIS_URL": app.config.redis_url}
+    env = engines_of(app.config)
 
     ended = await run_holdfast("backup", "record", "--by", "pg_basebackup", "--data", str(tmp_path), **env)
 

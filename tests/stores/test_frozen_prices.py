@@ -119,7 +119,10 @@ class FrozenPrices(RuleBasedStateMachine):
         app = self.world.app
         self.show = self.do(a_show(app, SEATS, price_minor=BASE, owner_seats_max=20, sold_on=terms))
         self.people: list[Fan] = self.do(fans(app, self.world.api, 3))
-        self.rules_store = PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=3600)
+        scope = Scope(1, is_admin=True)
+        self.rules_store = PriceRulesStore(
+            app.postgres, app.catalogue, scope, pause_s=3600, count_seats=app.count_seats
+        )
         self.plan: PriceRules | None = None
         self.promises: list[Promise] = []
 
@@ -156,7 +159,7 @@ class FrozenPrices(RuleBasedStateMachine):
     def prices_follow(self) -> None:
         self.sql("UPDATE price_plan SET due_at = now() WHERE show_id = $1")
         app = self.world.app
-        self.do(PriceJobs(app.postgres, app.catalogue, pause_s=3600).step())
+        self.do(PriceJobs(app.postgres, app.catalogue, pause_s=3600, count_seats=app.count_seats).step())
 
     @rule(
         target=open_holds,

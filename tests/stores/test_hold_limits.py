@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.bookings import Booking, Bookings, BookingState, HoldLimits, OpeningRefused, address_party
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
@@ -19,6 +19,7 @@ from holdfast.payments.saga import PaymentStep
 from tests.support.ledger_payments import request_for
 from tests.support.limited_holds import end_unpaid, forget_map, guest_holds, guest_request, most_at_once
 from tests.support.mail_servers import a_reader
+from tests.support.opened import open_app, where_sold
 from tests.support.own_engines import Stage, hold
 from tests.support.paid_bookings import payment_request, violations
 from tests.support.show_fixture import Till, an_owner
@@ -267,7 +268,7 @@ class TestTheLedgerAlone:
     @pytest.fixture
     async def ledgers(self, config: Config) -> AsyncIterator[list[Bookings]]:
         limits = HoldLimits(SEATS_MAX, 1, LAPSES_MAX, RANGE_LAPSES_MAX, 900)
-        pools = [Postgres(config.database_url, pool_max=4, timeout_s=10) for _ in range(2)]
+        pools = [Postgres(where_sold(config).database_url, pool_max=4, timeout_s=10) for _ in range(2)]
         yield [Bookings(pool, limits, batch_max=128, waiting_max=1000) for pool in pools]
         for pool in pools:
             await pool.close()

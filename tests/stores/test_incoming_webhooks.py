@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import App, asgi_app, open_app
+from holdfast.app import App
 from holdfast.bookings import BookingState
 from holdfast.claim import Settlement
 from holdfast.config import Config
@@ -22,6 +22,7 @@ from holdfast.payments.webhooks import ReceivedWebhook, WebhookQuery, WebhookVer
 from tests.conftest import GATEWAY_SECRET, started
 from tests.support.gateway_webhooks import SignedWebhook, a_webhook, charged
 from tests.support.ledger_payments import NO, confirmed, paying, step_of, waiting
+from tests.support.opened import asgi_app, open_app
 from tests.support.own_engines import Stage, hold
 from tests.support.show_fixture import an_owner
 from tests.support.wait import until

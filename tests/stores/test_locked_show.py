@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.bookings import Booking, BookingState, OpeningRefused
 from holdfast.config import Config
 from holdfast.errors import Busy
@@ -23,6 +23,7 @@ from holdfast.payments.store import CapturedPayment
 from holdfast.refunds.refund import RefundDecision
 from tests.support.claim_pool import Pool
 from tests.support.ledger_payments import YES, confirmed, paying, request_for
+from tests.support.opened import open_app
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import a_refund
 from tests.support.show_fixture import Till, a_till, an_owner, other_ledger

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.holds import SeatsTaken
 from holdfast.holds.jobs import SaleJobs
 from tests.support.claim_pool import Pool
 from tests.support.cuttable_link import Line, a_line_to_redis
 from tests.support.ledger_payments import paying
+from tests.support.opened import open_app
 from tests.support.own_engines import hold
 from tests.support.show_fixture import Till, a_till, an_owner
 

@@ -23,6 +23,7 @@ from holdfast.web.caller import Scope
 from tests.support import shows as cast
 from tests.support.cli_process import run_holdfast
 from tests.support.mail_servers import Office, a_reader, an_office
+from tests.support.opened import engines_of, where_sold
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import bought, payment_request, refund_jobs
 
@@ -359,7 +360,7 @@ class TestCommands:
         taken = {due.address: due for due in await office.app.notifications.take_due(100, [Channel.MAIL])}
         await office.app.notifications.end(taken[address], NoticeState.DEAD, "550 no such mailbox")
         urls = office.app.config
-        env = {"HOLDFAST_DATABASE_URL": urls.database_url, "HOLDFAST_REDIS_URL": urls.redis_url}
+        env = engines_of(where_sold(urls))
 
         listed = await run_holdfast("notices", "list", "--json", **env)
         replayed = await run_holdfast("notices", "replay", str(taken[address].id), **env)

@@ -102,7 +102,7 @@ async def test_every_buyer_is_charged_the_displayed_price_while_prices_step(
     app: App, api: httpx2.AsyncClient
 ) -> None:
     show, people = await a_sale(app), await fans(app, api, PEOPLE)
-    changer = PriceRulesStore(app.postgres, app.catalogue, ADMIN, pause_s=3600)
+    changer = PriceRulesStore(app.postgres, app.catalogue, ADMIN, pause_s=3600, count_seats=app.count_seats)
     responses: list[tuple[dict[str, Any], httpx2.Response]] = []
 
     async def stepping() -> None:

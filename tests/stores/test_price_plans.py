@@ -18,6 +18,7 @@ from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.pricing.rules import DemandStep, EarlyStep, PriceRule, PriceRules
 from holdfast.web.caller import Scope
+from tests.support.opened import engines_of
 from tests.support.own_engines import Stage, a_request
 from tests.support.paid_bookings import bought
 from tests.support.show_fixture import an_owner
@@ -38,11 +39,12 @@ def by_demand(percent: int, change_minor: int) -> PriceRules:
 
 
 def rules_store(app: App) -> PriceRulesStore:
-    return PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=3600)
+    scope = Scope(1, is_admin=True)
+    return PriceRulesStore(app.postgres, app.catalogue, scope, pause_s=3600, count_seats=app.count_seats)
 
 
 def jobs(app: App) -> PriceJobs:
-    return PriceJobs(app.postgres, app.catalogue, pause_s=3600)
+    return PriceJobs(app.postgres, app.catalogue, pause_s=3600, count_seats=app.count_seats)
 
 
 async def due(app: App, *show_ids: int) -> None:
@@ -169,7 +171,7 @@ async def test_an_operator_sees_prices_and_the_reasons_for_changes(app: App, a_s
     show_id = await a_show()
     await rules_store(app).put(show_id, early())
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    env = {"HOLDFAST_DATABASE_URL": app.config.database_url, "HOLDFAST_REDIS_URL": app.config.redis_url}
+    env = engines_of(app.config)
 
     outputs = []
     for options in ((), ("--json",)):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.bookings import BookingState
 from holdfast.claim import Settlement
 from holdfast.config import Config
@@ -20,6 +20,7 @@ from holdfast.payments.payment import Payment
 from holdfast.payments.saga import PaymentStep
 from tests.support.gateway_webhooks import charged
 from tests.support.ledger_payments import NO, confirmed, paying, step_of
+from tests.support.opened import open_app
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
 

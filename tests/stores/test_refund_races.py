@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.bookings import Booking, BookingState, HoldGone, WrongMove
 from holdfast.config import Config
 from holdfast.engines.loop import Job
@@ -18,6 +18,7 @@ from holdfast.errors import Refusal
 from holdfast.payments.jobs import PaymentJobs
 from holdfast.payments.saga import PaymentStep
 from holdfast.refunds.refund import RefundScope, RefundState
+from tests.support.opened import open_app
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import (
     a_refund,

@@ -6,11 +6,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.bookings import BookingState
 from holdfast.config import Config
 from holdfast.pricing import Terms
 from holdfast.refunds.refund import RefundScope, RefundState, pause_ms
+from tests.support.opened import open_app
 from tests.support.own_engines import hold, shown
 from tests.support.paid_bookings import (
     a_refund,

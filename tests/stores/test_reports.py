@@ -26,6 +26,7 @@ from tests.support import shows as cast
 from tests.support.box_office import clean, started
 from tests.support.door import a_doorway, a_scan
 from tests.support.fact_recorder import skip_older_facts, turns_are_free
+from tests.support.opened import engines_of, where_sold
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import a_refund, bought, now_of, payment_request
 from tests.support.show_fixture import Till, an_owner
@@ -266,7 +267,7 @@ async def test_a_sheet_has_every_seat_and_runs_nothing(app: App) -> None:
 async def test_an_operator_can_rebuild_all_figures(app: App) -> None:
     show_id = await cast.a_show(app, 10, sold_on=TERMS)
     await bought(app, show_id, 1)
-    env = {"HOLDFAST_DATABASE_URL": app.config.database_url, "HOLDFAST_REDIS_URL": app.config.redis_url}
+    env = engines_of(where_sold(app.config))
 
     process = await started(
         *("-m", "holdfast", "figures", "rebuild", "--json"),

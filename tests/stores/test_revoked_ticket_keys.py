@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.catalogue import NoSuchShow
 from holdfast.checkin.offline import OfflineGate, open_pack
 from holdfast.checkin.scan import Verdict, Way
@@ -15,6 +15,7 @@ from holdfast.tickets import Codes, EntryPolicy, IssuedTicket, NoSuchTicket, Tic
 from holdfast.tickets.transfer import Giver
 from tests.support import shows as cast
 from tests.support.door import Doorway, Stand, a_doorway
+from tests.support.opened import open_app
 from tests.support.restorable_ledger import restorable_ledger
 from tests.support.show_fixture import an_owner
 

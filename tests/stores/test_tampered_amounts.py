@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.bookings import Booking
 from holdfast.config import Config
 from holdfast.payments.gateway import BadWebhook
@@ -22,6 +22,7 @@ from holdfast.payments.payment import Payment
 from tests.support.gateway_state import Bank, bank_of
 from tests.support.gateway_webhooks import a_webhook
 from tests.support.ledger_payments import request_for
+from tests.support.opened import open_app
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
 from tests.support.shows import a_layout, a_show

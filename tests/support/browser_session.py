@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx2
 
-from holdfast.app import App, asgi_app
+from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.config import Config
 from holdfast.web.asgi import Application
 from tests.conftest import started
+from tests.support.opened import asgi_app
 
 ANN = {"name": "Ann Otter", "email": "ann@example.org"}
 SITE = "http://box.office"

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.bookings import Booking
 from holdfast.claim import PoolMap, pool_keys
 from holdfast.config import Config
@@ -12,6 +12,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.errors import Refusal
 from holdfast.holds.comparison import differences
 from holdfast.holds.jobs import SaleJobs
+from tests.support.opened import open_app
 from tests.support.redis_servers import Cluster, Server
 from tests.support.show_fixture import Till
 

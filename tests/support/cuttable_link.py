@@ -54,7 +54,8 @@ async def a_line(config: Config) -> AsyncIterator[Line]:
     """To the ledger."""
     folder = config.database_url.partition("host=")[2]
     with tempfile.TemporaryDirectory(prefix="line-") as here:
-        over = replace(config, database_url=config.database_url.replace(folder, here))
+        urls = {name: getattr(config, name).replace(folder, here) for name in ("database_url", "pods")}
+        over = replace(config, **urls)
         async with _carried(Line(over, str(Path(folder) / SOCKET)), Path(here) / SOCKET) as line:
             yield line
 
@@ -64,7 +65,8 @@ async def a_line_to_redis(config: Config) -> AsyncIterator[Line]:
     path = urlsplit(config.redis_url).path
     with tempfile.TemporaryDirectory(prefix="line-") as here:
         own = Path(here) / "redis.sock"
-        over = replace(config, redis_url=config.redis_url.replace(path, str(own)))
+        urls = {name: getattr(config, name).replace(path, str(own)) for name in ("redis_url", "pods")}
+        over = replace(config, **urls)
         async with _carried(Line(over, path), own) as line:
             yield line
 

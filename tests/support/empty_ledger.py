@@ -25,9 +25,12 @@ PLACE = "TESTS_EMPTY_LEDGER"  # in the environment of all processes of a run: th
 _early: list["subprocess.Popen[bytes]"] = []
 
 
-def provide_place() -> None:
-    """In the first process of a run, before there are others."""
+def provide_place() -> bool:
+    """In the first process of a run, before there are others. False: a run has begun this one."""
+    if PLACE in os.environ:
+        return False
     os.environ[PLACE] = tempfile.mkdtemp(prefix="holdfast-empty-", dir=find_room())
+    return True
 
 
 def fill_early() -> None:

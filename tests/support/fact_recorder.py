@@ -12,6 +12,7 @@ import asyncpg
 from holdfast.app import App
 from holdfast.outbox import Consumer, Fact, Outbox
 from holdfast.outbox.relay import ConsumerWorker, Relay
+from tests.support.opened import where_sold
 
 ENOUGH_S = 20.0
 
@@ -110,7 +111,7 @@ async def checkpoint(app: App, group: str) -> int:
 @asynccontextmanager
 async def open_transaction(app: App) -> AsyncIterator[tuple[Any, Callable[[], Awaitable[None]]]]:
     """A connection in a transaction, and how to commit it."""
-    connection = await asyncpg.connect(app.config.database_url)
+    connection = await asyncpg.connect(where_sold(app.config).database_url)
     transaction = connection.transaction()
     await transaction.start()
     try:

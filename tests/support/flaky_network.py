@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
-from holdfast.app import asgi_app
 from holdfast.config import Config
+from tests.support.opened import asgi_app
 from tests.support.uvicorn_server import EmbeddedServer
 from tests.support.wait import until
 

@@ -16,11 +16,12 @@ from typing import Any
 from aiosmtpd.smtp import SMTP, AuthResult
 
 from holdfast.accounts import NewAccount
-from holdfast.app import App, open_app
+from holdfast.app import App
 from holdfast.background import build_mail_sender
 from holdfast.config import Config
 from holdfast.notifications.jobs import NoticeDelivery, consumer
 from holdfast.outbox.relay import ConsumerWorker
+from tests.support.opened import open_app
 
 MAIL_FROM = "Box office <tickets@hall.example>"
 

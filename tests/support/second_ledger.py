@@ -68,10 +68,13 @@ def address_of(name: str, database_url: str) -> str:
 
 
 async def beside(config: Config, database_url: str, number: int) -> Config:
-    """Its shows have the numbers of other shows: their maps are in a database of Valkey of their own."""
+    """Its shows have the numbers of other shows: their maps are in a database of Valkey of their own.
+
+    It has no pods: those of the tests belong to another ledger.
+    """
     redis_url = f"{config.redis_url}?db={number}"
     await empty_valkey(redis_url)
-    return replace(config, database_url=database_url, redis_url=redis_url)
+    return replace(config, database_url=database_url, redis_url=redis_url, pods="")
 
 
 async def empty_valkey(redis_url: str) -> None:

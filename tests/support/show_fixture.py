@@ -14,6 +14,7 @@ from holdfast.bookings import Booking, Bookings, HoldLimits, Opening, OpeningOut
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from tests.support import shows as cast
+from tests.support.opened import where_sold
 
 _requests = count(1)
 _owners = count(7_000_000)
@@ -129,5 +130,5 @@ async def a_till(app: App, seats: int = 50, **terms: Any) -> Till:
 
 def other_ledger(app: App) -> tuple[Postgres, Bookings]:
     """The ledger as another process has it: a pool and batches of its own. Close the pool."""
-    postgres = Postgres(app.config.database_url, pool_max=4, timeout_s=10)
+    postgres = Postgres(where_sold(app.config).database_url, pool_max=4, timeout_s=10)
     return postgres, Bookings(postgres, HoldLimits.from_config(Config()), batch_max=128, waiting_max=1000)

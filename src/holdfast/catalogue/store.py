@@ -53,6 +53,7 @@ class Catalogue:
         self._postgres = postgres
         self._lists = lists or postgres
         self.on_change: Callable[[], None] = lambda: None
+        self.copies: list[Catalogue] = []  # in this process, on the databases of pods
         self._layouts: Cache[str, Layout] = Cache(
             self._load_layout,
             fresh_s=float("inf"),
@@ -125,11 +126,15 @@ class Catalogue:
     def forget(self, show_id: int) -> None:
         """Drop the cached show: the ledger has a newer revision."""
         self._shows.drop(show_id)
+        for copy in self.copies:
+            copy.forget(show_id)
 
     def clear_cached_responses(self) -> None:
         """Drop cached pages after a change: this process shows it at once, others within seconds."""
         self.pages.clear()
         self.on_change()
+        for copy in self.copies:
+            copy.clear_cached_responses()
 
     async def cities(self) -> list[City]:
         return [City(**row) for row in await self._postgres.fetch(Q.cities)]

@@ -94,6 +94,7 @@ class EmbeddedPostgres:
         settings["unix_socket_directories"] = str(self._sockets)
         if self._program.major >= 18:
             settings |= SETTINGS_SINCE_18
+        settings |= self._settings
         options = [f"--{name}={value}" for name, value in settings.items()]
         return Recipe(
             name="postgres",
