@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from redis.asyncio import Redis as Client
 from redis.exceptions import RedisError, ResponseError
 
 from holdfast.engines.redis_url import SLOTS, Address, RedisPlace
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis as Client
 
 ANSWER_WITHIN_S = 5.0
 FULL_COVERAGE = "cluster-require-full-coverage"
@@ -22,7 +24,10 @@ class RedisNode:
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Client]:
+async def connected(url: str) -> AsyncIterator["Client"]:
+    # Here: processes that sell import this module and never connect, and redis-py's clients take 19 MB.
+    from redis.asyncio import Redis as Client
+
     client = Client.from_url(url, socket_timeout=ANSWER_WITHIN_S, socket_connect_timeout=ANSWER_WITHIN_S)
     try:
         yield client
@@ -52,7 +57,7 @@ async def find_nodes(place: RedisPlace) -> list[RedisNode]:
     raise trouble
 
 
-async def _ask_sentinel(client: Client, service: str, _: Address) -> list[tuple[Address, bool]]:
+async def _ask_sentinel(client: "Client", service: str, _: Address) -> list[tuple[Address, bool]]:
     primary = await _execute(client, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", service)
     if not primary:
         raise ResponseError(f"the Sentinel does not watch {service!r}")
@@ -63,7 +68,7 @@ async def _ask_sentinel(client: Client, service: str, _: Address) -> list[tuple[
     ]
 
 
-async def _ask_cluster_node(client: Client, _: str, own: Address) -> list[tuple[Address, bool]]:
+async def _ask_cluster_node(client: "Client", _: str, own: Address) -> list[tuple[Address, bool]]:
     """In the order of their slots; the servers of one row are a primary and its replicas."""
     found: list[tuple[Address, bool]] = []
     for _first, _last, *servers in await _execute(client, "CLUSTER", "SLOTS"):
@@ -73,7 +78,7 @@ async def _ask_cluster_node(client: Client, _: str, own: Address) -> list[tuple[
     return sorted(found, key=lambda pair: not pair[1])
 
 
-async def find_cluster_faults(client: Client) -> tuple[list[str], list[str]]:
+async def find_cluster_faults(client: "Client") -> tuple[list[str], list[str]]:
     """What is wrong with the cluster as a whole, as this node sees it: faults, and warnings."""
     faults, warnings = [], []
     lines = _text(await _execute(client, "CLUSTER", "INFO")).splitlines()
@@ -90,7 +95,7 @@ async def find_cluster_faults(client: Client) -> tuple[list[str], list[str]]:
     return faults, warnings
 
 
-async def _needs_full_coverage(client: Client) -> bool:
+async def _needs_full_coverage(client: "Client") -> bool:
     try:
         found = await _execute(client, "CONFIG", "GET", FULL_COVERAGE)
     except ResponseError:  # hosted servers do not tell
@@ -98,7 +103,7 @@ async def _needs_full_coverage(client: Client) -> bool:
     return _fields(found).get(FULL_COVERAGE) == "yes"
 
 
-async def _execute(client: Client, *command: str) -> Any:
+async def _execute(client: "Client", *command: str) -> Any:
     """The reply as the server sends it: redis-py parses some replies, differently in its versions."""
     connection = await client.connection_pool.get_connection()  # type: ignore[no-untyped-call]
     try:

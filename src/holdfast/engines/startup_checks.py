@@ -2,10 +2,9 @@
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
-from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
 from holdfast.engines.clocks import compare_ledger_clock
@@ -15,6 +14,9 @@ from holdfast.engines.postgres import Queries
 from holdfast.engines.redis_memory import UNKNOWN_MEMORY, RedisMemory, combine, parse_memory
 from holdfast.engines.redis_nodes import RedisNode, connected, find_cluster_faults, find_nodes
 from holdfast.engines.redis_url import RedisPlace, parse_redis_url
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 Q = Queries("holdfast.engines")
 ANSWER_WITHIN_S = 5.0
@@ -194,7 +196,7 @@ def _describe(nodes: list[RedisNode]) -> list[str]:
     return [f"primaries: {primaries}, replicas: {len(nodes) - primaries}"]
 
 
-async def _ahead_s(client: Redis) -> float:
+async def _ahead_s(client: "Redis") -> float:
     before = time.time()
     seconds, micros = await client.time()
     return float(seconds + micros / 1e6 - (before + time.time()) / 2)
