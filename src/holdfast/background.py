@@ -35,6 +35,7 @@ from holdfast.engines.turns import Turns
 from holdfast.engines.worker_beat import beat
 from holdfast.holds.jobs import SaleJobs
 from holdfast.invoices.invoices import credit_note_consumer as invoice_consumer
+from holdfast.notifications.every_pod import PodComposer
 from holdfast.notifications.jobs import NoticeDelivery
 from holdfast.notifications.jobs import consumer as notice_consumer
 from holdfast.notifications.jobs import jobs as notice_jobs
@@ -124,11 +125,22 @@ def _after_home(consumer: Consumer, catch_up: CatchUp) -> Consumer:
 
 def build_mail_sender(app: App) -> NoticeDelivery:
     """The sender of notifications."""
-    persons = PersonMessages(app.postgres, app.mail_tokens, app.invitations)
-    writer = Composer(app.postgres, app.catalogue, app.bookings, app.tickets, persons, app.config)
+    composer = build_composer(app) if not app.router.has_pods else build_pod_composer(app)
     return NoticeDelivery(
-        app.notifications, writer, build_senders(app.config), stores_mail=bool(app.config.mail_page)
+        app.notifications, composer, build_senders(app.config), stores_mail=bool(app.config.mail_page)
     )
+
+
+def build_pod_composer(app: App) -> PodComposer:
+    def composer_for(show_id: int) -> Composer:
+        return build_composer(app.router.for_show(show_id))
+
+    return PodComposer(build_composer(app), composer_for, app.router_database, app.router.directory.follow)
+
+
+def build_composer(app: App) -> Composer:
+    persons = PersonMessages(app.postgres, app.mail_tokens, app.invitations)
+    return Composer(app.postgres, app.catalogue, app.bookings, app.tickets, persons, app.config)
 
 
 def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[Pause, Job]]:

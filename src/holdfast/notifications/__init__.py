@@ -5,6 +5,7 @@ queue_notices.py   notices to people in a waiting room
 render.py    a notice as text, HTML and mail      message_data.py  loads the data that a message shows
 templates/   texts per language, page layout      senders.py    SMTP and HTTP
 jobs.py      the consumer of facts and the jobs   deliver.py    workers that send due notices
+every_pod.py messages about shows that have moved to another database
 api.py       /admin/notices                       demo_mailbox_api.py   the mail page of a demo
 """
 

@@ -21,6 +21,7 @@ from holdfast.engines.leases import LeasedBatch
 from holdfast.engines.metrics import metrics
 from holdfast.engines.tracing import resume, tracer
 from holdfast.errors import Busy
+from holdfast.notifications.every_pod import PodComposer
 from holdfast.notifications.message_data import Composer
 from holdfast.notifications.notice import LEASE_S, Channel, DueNotice, NoticeState
 from holdfast.notifications.senders import (
@@ -36,6 +37,8 @@ from holdfast.notifications.store import NotificationStore, shorten
 
 log = structlog.get_logger(__name__)
 
+AnyComposer = Composer | PodComposer
+
 WORKERS_PER_CHANNEL = 4  # connections to one sender, per process
 BATCH_MAX = 4  # few: if the process dies, these wait for the end of their lease
 COMPOSE_TIMEOUT_S = 30.0  # a message that takes longer is tried again
@@ -49,7 +52,7 @@ class SendWorker:
     def __init__(
         self,
         notices: NotificationStore,
-        composer: Composer,
+        composer: AnyComposer,
         channel: Channel,
         sender: Sender,
         end: NoticeState,
@@ -171,7 +174,7 @@ class NoticeDelivery:
     def __init__(
         self,
         notices: NotificationStore,
-        composer: Composer,
+        composer: AnyComposer,
         senders: Mapping[Channel, Sender],
         *,
         stores_mail: bool,
