@@ -143,7 +143,9 @@ async def _look(reachable: Mapping[str, Postgres]) -> set[Violation]:
     for row in await home.fetch(Q.shows_sold_here, list(owners), timeout=AUDIT_WITHIN_S):
         owners[row["show_id"]].append("home")
     directory = {row["show_id"]: (row["pod"], row["epoch"]) for row in await home.fetch(Q.directory)}
-    found = {*_judge_owners(owners, directory, reachable)}
+    deleted = {row["show_id"] for row in await home.fetch(Q.deleted_shows)}
+    offered = {show_id: named for show_id, named in directory.items() if show_id not in deleted}
+    found = {*_judge_owners(owners, offered, reachable)}
     for name, postgres in reachable.items():
         copies = {row["show_id"]: row["epoch"] for row in await postgres.fetch(Q.copies)}
         own = {row["show_id"]: (row["pod"], row["epoch"]) for row in await postgres.fetch(Q.directory)}

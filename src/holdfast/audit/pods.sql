@@ -18,6 +18,10 @@ SELECT show_id
 -- name: directory
 SELECT show_id, pod, epoch FROM show_pod;
 
+-- name: deleted_shows
+-- Closed for good, where the directory names another database than home: pods/close.py.
+SELECT show_id FROM show_pod JOIN show_detail USING (show_id) WHERE show_detail.deleted_at IS NOT NULL;
+
 -- name: copies
 -- A fenced copy has its epoch with a minus.
 SELECT show_id, epoch FROM show_copy;

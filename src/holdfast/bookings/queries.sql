@@ -61,11 +61,12 @@ SELECT number, seats, state, expires_at
    AND counts;
 
 -- name: sweep
--- HELD rows whose time has passed, oldest first; rows another sweep has in hand are skipped.
+-- HELD rows whose time has passed, oldest first; rows another sweep has in hand are skipped. $2: of all
+-- shows, without a look at which of them this database sells.
 WITH lapsed AS (
     SELECT array_agg(show_id) AS shows, array_agg(number) AS numbers
       FROM (SELECT show_id, number FROM booking
-             WHERE state = 'held' AND expires_at <= now()
+             WHERE state = 'held' AND expires_at <= now() AND ($2 OR show_is_here(show_id))
           ORDER BY expires_at LIMIT $1) AS oldest
 )
 SELECT expired.show_id, expired.number

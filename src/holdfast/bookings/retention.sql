@@ -15,7 +15,7 @@ WITH seen AS MATERIALIZED (
 ), old AS MATERIALIZED (
     SELECT show_id, number
       FROM seen
-     WHERE NOT has_facts(show_id, number)
+     WHERE NOT has_facts(show_id, number) AND show_is_here(show_id)
        AND NOT EXISTS (SELECT FROM booking_move AS m
                         WHERE m.show_id = seen.show_id AND m.number = seen.number AND m.move = 'pay')
 ), moves AS (

@@ -255,7 +255,10 @@ class Bookings:
     async def sweep(self, limit: int) -> list[tuple[int, int]]:
         """Close bookings whose time has passed: (show, number) of each."""
         with fault_injection.fault_points("ledger.sweep"):
-            rows = await self._postgres.fetch(Q.sweep, limit)
+            try:
+                rows = await self._postgres.fetch(Q.sweep, limit, True)
+            except asyncpg.LockNotAvailableError:  # one of the shows is being moved: the others are swept
+                rows = await self._postgres.fetch(Q.sweep, limit, False)
         return [(row["show_id"], row["number"]) for row in rows]
 
     async def block(

@@ -13,13 +13,16 @@ SELECT * FROM undo_check_in($1, $2, $3, $4, make_interval(secs => $5));
 
 -- name: shows_of_pass
 -- The shows this account may ask about now. The newest pass with a device names the gate, so that another
--- pass, which has no device yet, does not stop the device from fetching its pack. No row: no pass.
+-- pass, which has no device yet, does not stop the device from fetching its pack. No row: no pass. Deleted
+-- shows are not among them: one in a pod stays closed, and nothing could be fetched.
 SELECT pass.id AS pass_id, pass.gate, pass.device_key, pass.ends_at, gate_pass_show.show_id
   FROM good_pass AS pass
   JOIN gate_pass_show ON gate_pass_show.pass_id = pass.id
  WHERE pass.account_id = $1
    AND pass.starts_at <= now()
    AND pass.ends_at > now()
+   AND NOT EXISTS (SELECT FROM show_detail AS show
+                    WHERE show.show_id = gate_pass_show.show_id AND show.deleted_at IS NOT NULL)
  ORDER BY pass.device_key IS NULL, pass.id DESC, gate_pass_show.show_id;
 
 -- name: count_tickets

@@ -24,6 +24,7 @@ log = structlog.get_logger(__name__)
 
 PASS_PAUSE_S = 6 * 3600.0
 IDLE_S = 60.0  # pause between two looks when no rule is due
+GAVE_WAY_S = 10.0  # pause of a rule that met a lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,8 @@ class Retention:
         """A job: one batch of one rule. Always returns 0, so that the loop pauses after each batch."""
         if self._monotonic() < self._idle_until:
             return 0
-        try:
-            if not await self.delete_batch():
-                self._idle_until = self._monotonic() + IDLE_S
-        except AGAIN:  # the sale has a lock; nothing was deleted
-            metrics.add("retention_gave_way_total")
+        if not await self.delete_batch():
+            self._idle_until = self._monotonic() + IDLE_S
         return 0
 
     async def delete_batch(self) -> bool:
@@ -70,16 +68,23 @@ class Retention:
         if not self._is_known:
             await self._postgres.execute(Q.add_rules, list(self._rules))
             self._is_known = True
-        async with self._postgres.fresh_plans() as tx:
-            due = await tx.fetchrow(Q.next_due, list(self._rules))
-            if due is None:
-                return False
-            rule = self._rules[due["rule"]]
-            await tx.execute(Q.limits)
-            args: list[object] = [due["reached"], rule.keep_d, self._rows_max]
-            if rule.find_needed is not None:
-                args.append(await rule.find_needed(tx, due["reached"], self._rows_max))
-            done = require_row(await tx.fetchrow(rule.sql, *args))
-            await tx.execute(Q.moved_on, rule.name, done["reached"], done["deleted"], PASS_PAUSE_S)
+        rule: RetentionRule | None = None
+        try:
+            async with self._postgres.fresh_plans() as tx:
+                due = await tx.fetchrow(Q.next_due, list(self._rules))
+                if due is None:
+                    return False
+                rule = self._rules[due["rule"]]
+                await tx.execute(Q.limits)
+                args: list[object] = [due["reached"], rule.keep_d, self._rows_max]
+                if rule.find_needed is not None:
+                    args.append(await rule.find_needed(tx, due["reached"], self._rows_max))
+                done = require_row(await tx.fetchrow(rule.sql, *args))
+                await tx.execute(Q.moved_on, rule.name, done["reached"], done["deleted"], PASS_PAUSE_S)
+        except AGAIN:  # the sale has a lock; nothing was deleted, and the other rules go first
+            metrics.add("retention_gave_way_total")
+            if rule is not None:
+                await self._postgres.execute(Q.put_off, rule.name, GAVE_WAY_S)
+            return True
         metrics.add("retention_deleted_total", done["deleted"], rule=rule.name)
         return True

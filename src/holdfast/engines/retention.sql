@@ -24,13 +24,17 @@ UPDATE retention_pass
        ended_at = CASE WHEN $2::bigint IS NULL THEN now() ELSE ended_at END
  WHERE rule = $1;
 
+-- name: put_off
+UPDATE retention_pass SET due_at = now() + $2 * interval '1 s' WHERE rule = $1;
+
 -- name: rows_of_archived_shows
 -- A rule for a table with a show_id ({table}). It walks the archived sales, 50 at a time; after a full batch
--- of rows it meets the same sales again.
+-- of rows it meets the same sales again. Rows of a show that is being moved cannot be deleted.
 WITH shows AS MATERIALIZED (
       SELECT show_id, archived_at
         FROM archived_sale
        WHERE archived_at > timestamptz '1970-01-01 UTC' + $1 * interval '1 microsecond' AND $2::int > 0
+         AND show_is_here(show_id)
     ORDER BY archived_at
        LIMIT 50
 ), gone AS (

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import asyncpg
+import structlog
 
 from holdfast.bookings import public_id
 from holdfast.catalogue import ShowOnSale
@@ -17,6 +18,7 @@ from holdfast.organisers.forms import BLOCKS_MAX, BlockRelease
 from holdfast.web.audit_log import AuditEntry, record
 
 Q = Queries("holdfast.organisers", "blocks")
+log = structlog.get_logger(__name__)
 TRIES_MAX = 4
 
 
@@ -115,7 +117,10 @@ class BlockStore:
         count = 0
         for row in await self._postgres.fetch(Q.due, limit):
             for block in await self.all(row["show_id"], row["number"]):
-                count += await self.release(row["show_id"], block, None, None) is not None
+                try:
+                    count += await self.release(row["show_id"], block, None, None) is not None
+                except AGAIN as error:  # locked, or its show is being moved: other blocks are released
+                    log.info("a block waits for a lock", show_id=row["show_id"], error=repr(error))
         return count
 
     async def _add(

@@ -21,7 +21,8 @@ END $$;
 
 -- Due payments, oldest first, now leased to the caller; rows that another worker is taking are skipped. Polls
 -- of payments that still have time are limited by the budget and stay due beyond it; a deadline, a lease that
--- ended and late money are not: each comes once, and seats wait for it.
+-- ended and late money are not: each comes once, and seats wait for it. Those of a show that is being moved
+-- are left out: the guard would refuse them, and all others with them.
 CREATE OR REPLACE FUNCTION take_due_payments(p_gateway text, p_limit int, p_lease_ms int, p_per_s int)
 RETURNS TABLE (show_id bigint, number bigint, attempt int) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -31,6 +32,7 @@ BEGIN
     SELECT count(*) INTO v_polls
       FROM (SELECT 1 FROM payment
              WHERE due_at <= now() AND (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+               AND show_is_here(show_id)
              LIMIT p_limit) AS due;
     IF v_polls > 0 THEN
         v_polls := take_gateway_looks(p_gateway, v_polls, p_per_s);
@@ -40,6 +42,7 @@ BEGIN
           SELECT show_id, number, attempt
             FROM payment
            WHERE due_at <= now() AND NOT (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+             AND show_is_here(show_id)
         ORDER BY due_at
            LIMIT p_limit
              FOR UPDATE SKIP LOCKED
@@ -47,6 +50,7 @@ BEGIN
           SELECT show_id, number, attempt
             FROM payment
            WHERE due_at <= now() AND (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+             AND show_is_here(show_id)
         ORDER BY due_at
            LIMIT v_polls
              FOR UPDATE SKIP LOCKED

@@ -55,12 +55,12 @@ SELECT * FROM settle_refund($1, $2, $3, $4, $5, $6, $7, $8);
 SELECT * FROM reopen_refund($1, $2, $3, $4, $5);
 
 -- name: take_due
--- Due refunds, oldest first, now leased to this worker; rows that another worker is taking are
--- skipped.
+-- Due refunds, oldest first, now leased to this worker; rows that another worker is taking are skipped, and
+-- those of a show that is being moved, which the guard would refuse with all others.
 WITH due AS (
       SELECT show_id, number, attempt, id
         FROM refund
-       WHERE state = 'requested' AND due_at <= now()
+       WHERE state = 'requested' AND due_at <= now() AND show_is_here(show_id)
     ORDER BY due_at
        LIMIT $1
          FOR UPDATE SKIP LOCKED

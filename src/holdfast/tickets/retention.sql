@@ -6,7 +6,7 @@ WITH shows AS MATERIALIZED (
       SELECT show_id, archived_at
         FROM archived_sale
        WHERE archived_at > timestamptz '1970-01-01 UTC' + $1 * interval '1 microsecond'
-         AND archived_at < now() - $2 * interval '1 day'
+         AND archived_at < now() - $2 * interval '1 day' AND show_is_here(show_id)
     ORDER BY archived_at
        LIMIT 50
 ), gone AS (

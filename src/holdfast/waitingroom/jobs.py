@@ -12,10 +12,11 @@ transaction, and the next step is computed from the ledger.
 import time
 
 import asyncpg
+import structlog
 
 from holdfast.bookings import Bookings
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import Postgres, Queries, Transaction, require_row
+from holdfast.engines.postgres import AGAIN, Postgres, Queries, Transaction, require_row
 from holdfast.outbox import QueueCalled, QueueDrawn, add_fact
 from holdfast.waitingroom.admission import Measured, count_next, find_brake, next_rate
 from holdfast.waitingroom.draw import Permutation, derive_key
@@ -26,6 +27,7 @@ from holdfast.waitingroom.web_load import forget_web_load, load_web_load
 
 Q = Queries("holdfast.waitingroom")
 STEPS = Queries("holdfast.waitingroom", "jobs")
+log = structlog.get_logger(__name__)
 ROOMS_DUE = STEPS.is_due
 CALLED_MAX = 1_000  # per step and room
 QUIET_S = 300  # without a person waiting, a room that demand has opened closes
@@ -41,7 +43,10 @@ class RoomJobs:
         """A job: one step of every room. Returns 0, so that the loop pauses."""
         rooms = await self._postgres.fetch(STEPS.rooms_at_work)
         for row in rooms:
-            await self.step_room(row["show_id"])
+            try:
+                await self.step_room(row["show_id"])
+            except AGAIN as error:  # locked, or its show is being moved: the other rooms go on
+                log.info("a waiting room waits for a lock", show_id=row["show_id"], error=repr(error))
         if rooms:
             await forget_web_load(self._postgres)
         return 0

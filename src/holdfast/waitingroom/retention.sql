@@ -8,6 +8,7 @@ WITH shows AS MATERIALIZED (
         FROM waiting_room AS room
         JOIN show_detail USING (show_id)
        WHERE room.show_id > $1 AND show_detail.ends_at < now() - $2 * interval '1 day'
+         AND show_is_here(room.show_id)
     ORDER BY room.show_id
        LIMIT 50
 ), gone AS (
@@ -27,6 +28,7 @@ WITH shows AS MATERIALIZED (
         FROM waiting_room AS room
         JOIN show_detail USING (show_id)
        WHERE room.show_id > $1 AND show_detail.ends_at < now() - $2 * interval '1 day'
+         AND show_is_here(room.show_id)
     ORDER BY room.show_id
        LIMIT 50
 ), gone AS (
@@ -46,6 +48,7 @@ WITH shows AS MATERIALIZED (
         FROM waiting_room AS room
         JOIN show_detail USING (show_id)
        WHERE room.show_id > $1 AND show_detail.ends_at < now() - $2 * interval '1 day'
+         AND show_is_here(room.show_id)
     ORDER BY room.show_id
        LIMIT 50
 ), gone AS (
