@@ -222,9 +222,15 @@ async def post_webhook(request: Request) -> Response:
 
 
 async def _follow_payment(request: Request, show_id: int | None, reference: str | None) -> None:
-    """To the pod of the payment. Webhooks about disputes name it by the gateway's reference alone."""
+    """To the pod of the payment. Webhooks about disputes name it by the gateway's reference alone.
+
+    Twice: while its show moves, its new pod may have answered before the payment came, and its old one after
+    it went. Nowhere means that it is not ours, and the gateway would not send it again.
+    """
     if show_id is None and reference is not None:
-        show_id = await find_in_pods(get_app(request), lambda app: app.webhooks_in.find_show(reference))
+        app = get_app(request)
+        for _ in range(2):
+            show_id = show_id or await find_in_pods(app, lambda each: each.webhooks_in.find_show(reference))
     if show_id is not None:
         follow_show(request, show_id)
 

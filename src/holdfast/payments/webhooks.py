@@ -53,6 +53,7 @@ class WebhookVerdict(StrEnum):
     FOREIGN = "foreign"  # not about our payment: the gateway account may be shared
     AMOUNT = "amount"  # another amount than ours: rejected
     CURRENCY = "currency"
+    ELSEWHERE = "elsewhere"  # another database has the payment, or will have it in a moment
 
 
 REFUSED = {WebhookVerdict.AMOUNT, WebhookVerdict.CURRENCY}
@@ -199,6 +200,8 @@ class IncomingWebhooks:
         if not is_storable(received.webhook):
             raise BadWebhook("malformed")
         stored = await self._store_webhook(received)
+        if stored.verdict is WebhookVerdict.ELSEWHERE:
+            raise Busy(retry_after_s=1)  # its gateway sends it again
         if stored.verdict in REFUSED:
             log.error("webhook with another amount", key=received.webhook.key, what=stored.verdict)
             raise BadWebhook(stored.verdict)

@@ -1,6 +1,7 @@
 -- name: store
--- Many webhooks, as they came; copies are counted. A verdict for each, in order (webhook.py). Of those that
--- are not about our payments, or about another amount, nothing is stored.
+-- Many webhooks, as they came; copies are counted. A verdict for each, in order (webhooks.py). Of those that
+-- are not about our payments, or about another amount, nothing is stored. Nor of those of a show that another
+-- database sells or that is being moved: they would stay behind when its rows are removed.
 WITH requested AS (
     SELECT *
       FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::text[], $8::text[],
@@ -10,7 +11,8 @@ WITH requested AS (
 ), judged AS MATERIALIZED (
     SELECT a.ord, a.event_id, a.kind, a.reference, a.body, p.show_id, p.number, p.attempt,
            row_number() OVER same AS nth, count(*) OVER (PARTITION BY a.event_id) AS copies,
-           CASE WHEN p.show_id IS NULL THEN 'foreign'
+           CASE WHEN NOT show_is_here(coalesce(p.show_id, a.show_id)) THEN 'elsewhere'
+                WHEN p.show_id IS NULL THEN 'foreign'
                 WHEN a.amount_minor <> p.amount_minor THEN 'amount'
                 WHEN a.currency <> p.currency THEN 'currency'
                 WHEN a.is_afterwards THEN 'look'
@@ -68,7 +70,7 @@ WITH due AS (
       SELECT w.gateway, w.event_id
         FROM gateway_webhook AS w JOIN payment USING (show_id, number, attempt)
        WHERE w.due_at <= now() AND w.tries = 0 AND payment.step IN ('paid', 'returned')
-         AND coalesce(w.reference = payment.reference, true)
+         AND coalesce(w.reference = payment.reference, true) AND show_is_here(show_id)
        LIMIT $1
          FOR UPDATE OF w SKIP LOCKED
 )
@@ -83,7 +85,7 @@ RETURNING w.event_id;
 WITH due AS (
       SELECT gateway, event_id
         FROM gateway_webhook
-       WHERE due_at <= now()
+       WHERE due_at <= now() AND show_is_here(show_id)
     ORDER BY due_at
        LIMIT $1
          FOR UPDATE SKIP LOCKED
@@ -127,6 +129,7 @@ SELECT gateway, event_id FROM gateway_webhook WHERE dead ORDER BY received_at;
 DELETE FROM gateway_webhook
  WHERE (gateway, event_id) IN (SELECT gateway, event_id FROM gateway_webhook
                                 WHERE received_at < now() - $1 * interval '1 s' AND done_at IS NOT NULL
+                                  AND show_is_here(show_id)
                                 LIMIT $2);
 
 -- name: is_due

@@ -51,9 +51,10 @@ LOCAL = (
     *("pod_identity", "show_copy", "schema_step", "schema_functions"),
 )
 
-# Every transaction that changes a sale writes to one of these; the other tables follow in the same one.
+# Every transaction that changes a sale writes to one of these; the other tables follow in the same one. A
+# webhook from a gateway is written by itself.
 GUARDED = (
-    *("booking", "seat_block", "payment", "refund", "refund_proposal", "chargeback"),
+    *("booking", "seat_block", "payment", "refund", "refund_proposal", "chargeback", "gateway_webhook"),
     *("ticket", "entry_policy", "ticket_transfer", "check_in", "check_in_conflict"),
     *("waiting_room", "queue", "queue_place", "queue_turn"),
     *("waitlist", "waitlist_entry", "waitlist_offer", "waitlist_return", "reserved_seat"),
