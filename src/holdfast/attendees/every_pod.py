@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from holdfast.attendees.page import PAGE_MAX, BookingFilter, BookingQuery, FoundBooking, FoundBookings
 from holdfast.bookings import from_public_id
 from holdfast.engines.errors import EngineDown
-from holdfast.web.every_pod import ask_every_pod, cut_page, require_every_pod
+from holdfast.web.every_pod import ask_every_pod, cut_page, drop_copies, require_every_pod
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -46,7 +46,7 @@ async def export_bookings(
 
 def _newest_first(found: Iterable[FoundBooking]) -> list[FoundBooking]:
     """By number, as every pod has them. Numbers begin with the time (bookings/functions.sql)."""
-    return sorted(found, key=_number, reverse=True)
+    return sorted(drop_copies(found, lambda one: one.booking_id), key=_number, reverse=True)
 
 
 def _number(found: FoundBooking) -> int:

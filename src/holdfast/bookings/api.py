@@ -11,7 +11,7 @@ from holdfast.bookings.booking import Booking, from_public_id
 from holdfast.bookings.errors import NoSuchBooking
 from holdfast.bookings.view import BookingPage, RefundShown, booking_page
 from holdfast.web.caller import Role
-from holdfast.web.every_pod import ask_every_pod, cut_page
+from holdfast.web.every_pod import ask_every_pod, cut_page, drop_copies
 from holdfast.web.responses import answer, query
 from holdfast.web.routing import RouteTable, get_app, get_caller
 
@@ -55,7 +55,10 @@ async def _newest(
     answers = await ask_every_pod(
         app, lambda each: each.bookings.bookings_of(owner_id, before=before, limit=limit)
     )
-    found = [(each, booking) for each, bookings in answers.found for booking in bookings]
+    found = drop_copies(
+        ((each, booking) for each, bookings in answers.found for booking in bookings),
+        lambda one: (one[1].show_id, one[1].number),
+    )
     found.sort(key=lambda one: one[1].number, reverse=True)
     return found[:limit], answers.is_complete
 

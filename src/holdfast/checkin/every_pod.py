@@ -5,8 +5,8 @@ door. Uploads are refused as a whole and sent again; scans that were recorded ar
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.checkin.offline import PackShow
 from holdfast.checkin.scan import OfflineScan, ShowCount, UploadedScan
@@ -18,13 +18,14 @@ from holdfast.tickets import BadCode
 if TYPE_CHECKING:
     from holdfast.app import App
 
+T = TypeVar("T")
+
 
 async def load_counts(app: "App", show_ids: Sequence[int]) -> list[ShowCount]:
     """In the order of the shows."""
-    found: dict[int, ShowCount] = {}
-    for pod, some in _by_pod(app, show_ids):
-        found |= {one.show_id: one for one in await pod.checkin.counts(some)}
-    return [found[show_id] for show_id in show_ids]
+    if not app.router.has_pods:
+        return await app.checkin.counts(show_ids)
+    return [await _count_show(app, show_id) for show_id in show_ids]
 
 
 async def search_tickets(app: "App", standby: ActivePass, words: str) -> list[FoundHolder]:
@@ -43,10 +44,7 @@ async def build_pack(app: "App", standby: ActivePass) -> bytes:
         return await app.checkin.pack(standby)
 
     async def load_show(show_id: int) -> PackShow:
-        async def read(_database: Postgres) -> PackShow:
-            return await app.router.for_show(show_id).checkin.pack_show(show_id)
-
-        return await read_where_sold(app.router_database, app.router.directory.follow, show_id, read)
+        return await _read_show(app, show_id, lambda pod: pod.checkin.pack_show(show_id))
 
     return await app.checkin.pack(standby, load_show)
 
@@ -68,6 +66,20 @@ async def upload_scans(app: "App", account_id: int, scans: Sequence[OfflineScan]
             uploaded = await pod.checkin.upload(account_id, [scans[place] for place in mine])
             done |= dict(zip(mine, uploaded, strict=True))
     return [done[place] for place in range(len(scans))]
+
+
+async def _count_show(app: "App", show_id: int) -> ShowCount:
+    (found,) = await _read_show(app, show_id, lambda pod: pod.checkin.counts([show_id]))
+    return found
+
+
+async def _read_show(app: "App", show_id: int, read: Callable[["App"], Awaitable[T]]) -> T:
+    """All that the show has. Raises Busy while it moves."""
+
+    async def read_there(_database: Postgres) -> T:
+        return await read(app.router.for_show(show_id))
+
+    return await read_where_sold(app.router_database, app.router.directory.follow, show_id, read_there)
 
 
 async def _pod_of_code(app: "App", text: str) -> "App":

@@ -9,7 +9,7 @@ from holdfast.payments.chargebacks import ChargebackList, ChargebackQuery
 from holdfast.payments.differences import Comparison
 from holdfast.payments.errors import NoSuchWebhook
 from holdfast.payments.webhooks import WebhookList, WebhookPage, WebhookQuery
-from holdfast.web.every_pod import ask_every_pod, find_in_pods
+from holdfast.web.every_pod import ask_every_pod, drop_copies, find_in_pods
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -23,7 +23,11 @@ async def load_chargebacks(app: "App", organiser_id: int | None, wanted: Chargeb
     answers = await ask_every_pod(
         app, lambda each: each.chargebacks.newest(organiser_id, wanted.state, 0, end + 1)
     )
-    found = sorted((one for some in answers.values for one in some), key=lambda one: one.booking_id)
+    found = drop_copies(
+        (one for some in answers.values for one in some),
+        lambda one: (one.booking_id, one.attempt, one.reference),
+    )
+    found.sort(key=lambda one: one.booking_id)
     found.sort(key=lambda one: one.changed_at, reverse=True)
     return ChargebackList(found[start:end], len(found) > end, answers.is_complete, answers.away)
 
@@ -33,7 +37,10 @@ async def load_webhooks(app: "App", wanted: WebhookQuery) -> WebhookList:
         return await app.webhooks_in.list_newest(wanted)
     start, end = (wanted.page - 1) * wanted.size, wanted.page * wanted.size
     answers = await ask_every_pod(app, lambda each: each.webhooks_in.newest(wanted.state, 0, end + 1))
-    found = sorted((one for some in answers.values for one in some), key=lambda one: one.event_id)
+    found = drop_copies(
+        (one for some in answers.values for one in some), lambda one: (one.gateway, one.event_id)
+    )
+    found.sort(key=lambda one: one.event_id)
     found.sort(key=lambda one: one.received_at, reverse=True)
     return WebhookList(found[start:end], len(found) > end, answers.is_complete, answers.away)
 

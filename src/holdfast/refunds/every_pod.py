@@ -6,7 +6,7 @@ from holdfast.refunds.errors import NoSuchProposal
 from holdfast.refunds.proposal import ProposalQuery, RefundProposal
 from holdfast.refunds.refund import Refund, RefundQuery
 from holdfast.refunds.store import RefundCursor
-from holdfast.web.every_pod import ask_every_pod, find_in_pods
+from holdfast.web.every_pod import ask_every_pod, drop_copies, find_in_pods
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -28,7 +28,7 @@ async def load_refunds(
     answers = await ask_every_pod(
         app, lambda each: each.refund_store.refunds(organiser_id, wanted.state, None, before, limit)
     )
-    found = [one for refunds in answers.values for one in refunds]
+    found = drop_copies((one for refunds in answers.values for one in refunds), refund_cursor)
     return sorted(found, key=refund_cursor, reverse=True)[:limit], answers.away
 
 
@@ -39,7 +39,7 @@ async def load_proposals(
     answers = await ask_every_pod(
         app, lambda each: each.refund_store.approvals.proposals(organiser_id, wanted)
     )
-    found = [one for proposals in answers.values for one in proposals]
+    found = drop_copies((one for proposals in answers.values for one in proposals), lambda one: one.id)
     return sorted(found, key=lambda one: one.id, reverse=True)[: wanted.size + 1], answers.away
 
 

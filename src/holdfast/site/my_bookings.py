@@ -29,7 +29,7 @@ from holdfast.site.show_view import split_standing
 from holdfast.site.templates_env import assets_version, static_files
 from holdfast.tickets import NoSuchTicket
 from holdfast.waitlist import EntryPage
-from holdfast.web.every_pod import ask_every_pod
+from holdfast.web.every_pod import ask_every_pod, drop_copies
 from holdfast.web.routing import RouteTable, follow_show, get_app
 
 if TYPE_CHECKING:
@@ -101,11 +101,14 @@ async def load_my_bookings(app: "App", session: Session) -> MyBookings:
 
 
 def _merge(parts: Sequence[MyBookings], *, is_complete: bool) -> MyBookings:
+    def bookings(name: str) -> list[ListedBooking]:
+        return drop_copies(chain(*(getattr(part, name) for part in parts)), lambda one: one.path)
+
     return MyBookings(
-        open=sorted(chain(*(part.open for part in parts)), key=lambda one: one.expires_at),
-        coming=sorted(chain(*(part.coming for part in parts)), key=_starts_at),
-        ended=sorted(chain(*(part.ended for part in parts)), key=_starts_at),
-        past=sorted(chain(*(part.past for part in parts)), key=_starts_at, reverse=True),
+        open=sorted(bookings("open"), key=lambda one: one.expires_at),
+        coming=sorted(bookings("coming"), key=_starts_at),
+        ended=sorted(bookings("ended"), key=_starts_at),
+        past=sorted(bookings("past"), key=_starts_at, reverse=True),
         given=list(chain(*(part.given for part in parts))),
         offered=list(chain(*(part.offered for part in parts))),
         now=parts[0].now,

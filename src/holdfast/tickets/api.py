@@ -39,7 +39,7 @@ from holdfast.tickets.store import LISTED_MAX, Tickets
 from holdfast.tickets.ticket import STEP_S
 from holdfast.tickets.transfer import Giver, TransferBody, TransferPage
 from holdfast.web.caller import Role
-from holdfast.web.every_pod import ask_every_pod, cut_page
+from holdfast.web.every_pod import ask_every_pod, cut_page, drop_copies
 from holdfast.web.responses import answer, query, read
 from holdfast.web.routing import BIGINT_MAX, RouteTable, follow_show, get_app, get_caller
 
@@ -131,7 +131,10 @@ async def list_tickets(request: Request) -> Response:
         get_app(request),
         lambda app: app.tickets.of_owner([me.account_id], me.email, before=before, limit=parameters.size),
     )
-    found = [ticket for tickets in answers.values for ticket in tickets]
+    found = drop_copies(
+        (ticket for tickets in answers.values for ticket in tickets),
+        lambda ticket: (ticket.show_id, ticket.serial),
+    )
     found.sort(key=lambda ticket: ticket.serial, reverse=True)
     pages = []
     for ticket in cut_page(found, parameters.size, lambda ticket: ticket.serial):

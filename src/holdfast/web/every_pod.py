@@ -7,7 +7,7 @@ Without pods it is the plain call.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -77,6 +77,11 @@ async def find_in_pods(app: "App", find: Callable[["App"], Awaitable[T | None]])
     if answers.away:
         raise EngineDown("ledger")
     return None
+
+
+def drop_copies(found: Iterable[T], key_of: Callable[[T], Hashable]) -> list[T]:
+    """Each once: while a show moves, and after a mover that died, two databases have its rows."""
+    return list({key_of(one): one for one in found}.values())
 
 
 def cut_page(found: Sequence[T], size: int, number_of: Callable[[T], int]) -> list[T]:
