@@ -1,6 +1,6 @@
 """Composition root: engines, subjects, routes and jobs. The only file that knows every folder."""
 
-from collections.abc import AsyncIterator, Callable, Container
+from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -50,7 +50,7 @@ from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import CatalogueEditor
 from holdfast.outbox import Outbox
 from holdfast.payments import Chargebacks, IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner
-from holdfast.pod_choice import choose_app
+from holdfast.pod_choice import PodChoice
 from holdfast.pods import HOME, Directory, PodCounts, PodPlace, PodRouter, parse_pods
 from holdfast.privacy import Erasure, PersonalData
 from holdfast.refunds.service import RefundService
@@ -70,7 +70,7 @@ from holdfast.webhooks_out import OutgoingWebhooks
 
 if TYPE_CHECKING:
     from holdfast.web.asgi import Application
-    from holdfast.web.routing import Params, Route
+    from holdfast.web.routing import Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,9 @@ class App:
         """The application whose database has the catalogue that organisers change."""
         return self.home or self
 
-    def pod_chooser(self) -> Callable[["Params"], "App"] | None:
+    def pod_chooser(self) -> PodChoice | None:
         """For web/asgi.py; None without pods, so that their look-up costs nothing."""
-        return partial(choose_app, self) if self.router.has_pods else None
+        return PodChoice(self) if self.router.has_pods else None
 
     @property
     def count_seats(self) -> CountSeats | None:

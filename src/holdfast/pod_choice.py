@@ -12,10 +12,27 @@ if TYPE_CHECKING:
 PUBLIC_IDS = ("booking", "ticket", "check_in", "refund")
 
 
-def choose_app(home: "App", params: Params) -> "App":
-    """The application of the pod; that of the home database if the path names no show."""
-    show_id = find_show(params)
-    return home if show_id is None else home.router.for_show(show_id)
+class PodChoice:
+    """In a process of a house with pods."""
+
+    def __init__(self, home: "App") -> None:
+        self._home = home
+
+    def __call__(self, params: Params) -> "App":
+        """The application of the pod; that of the home database if the path names no show."""
+        show_id = find_show(params)
+        return self._home if show_id is None else self._home.router.for_show(show_id)
+
+    async def has_moved(self, params: Params, answered: object) -> bool:
+        """Whether another application than the one that answered has the show, by the directory of now.
+
+        Without a look, a buyer would read "there is no such booking" just after the show has moved.
+        """
+        show_id = find_show(params)
+        if show_id is None:
+            return False
+        await self._home.router.directory.follow()
+        return self._home.router.for_show(show_id) is not answered
 
 
 def find_show(params: Params) -> int | None:

@@ -75,8 +75,14 @@ class Served(Protocol):
     def organisations(self) -> Memberships: ...
     @property
     def api_keys(self) -> KeyVerifier: ...
-    def pod_chooser(self) -> "Callable[[Params], Served] | None":
+    def pod_chooser(self) -> "PodChooser | None":
         """Which application answers, by the values in the path; None: this one answers all."""
+
+
+class PodChooser(Protocol):
+    def __call__(self, params: Params, /) -> Served: ...
+    async def has_moved(self, params: Params, answered: object, /) -> bool:
+        """Whether what was not found is in another application by now."""
 
 
 class Application:
@@ -101,7 +107,7 @@ class Application:
         self._ids = count(1)
         self.is_draining = False  # /readyz reports it: load balancers send no new clients
         self._app: Served | None = None
-        self._choose: Callable[[Params], Served] | None = None
+        self._choose: PodChooser | None = None
         self.readiness = Readiness()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -167,7 +173,8 @@ class Application:
                 with self._deadlines:
                     response = await self._answer(scope, receive, route, headers)
         except Refusal as refusal:
-            response = self._render_problem(scope, render_refusal(refusal, request_id))
+            problem = render_refusal(await self._look_again(scope, refusal), request_id)
+            response = self._render_problem(scope, problem)
         except EngineDown as down:
             log.warning("an engine is down", engine=down.engine, unknown=down.unknown)
             response = self._render_problem(scope, render_engine_down(down, request_id))
@@ -227,9 +234,19 @@ class Application:
             try:
                 return await call(request)
             except Refusal as refusal:
-                return render_refusal(refusal, request.state.request_id)
+                return render_refusal(await self._look_again(scope, refusal), request.state.request_id)
 
         return await self._keys.once(use, attempt)
+
+    async def _look_again(self, scope: Scope, refusal: Refusal) -> Refusal:
+        """What is not found may have moved to another pod a moment ago: the client tries again."""
+        if refusal.status != 404 or self._choose is None:
+            return refusal
+        try:
+            has_moved = await self._choose.has_moved(scope["path_params"], scope["state"]["app"])
+        except EngineDown:  # home is away, and no show moves
+            return refusal
+        return Busy(retry_after_s=1) if has_moved else refusal
 
     def _not_routed(self, method: str, headers: dict[bytes, bytes], routes: Iterable[str]) -> Response:
         allow = sorted({*routes, "OPTIONS"})
