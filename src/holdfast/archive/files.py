@@ -113,4 +113,5 @@ def publish(draft: Path, final: Path) -> None:
     """A folder with this name is whole."""
     _sync(draft)
     draft.rename(final)
-    _sync(final.parent)
+    for folder in (final.parent, final.parent.parent):  # that of the month may be new, too
+        _sync(folder)

@@ -79,9 +79,9 @@ class Archiver:
         """Shows that an earlier run has marked and not deleted."""
         for row in await connection.fetch(Q.filed_shows):
             if row["is_here"] and row["has_rows"]:
-                manifest = load_manifest(
-                    self._folder / place_of(row["show_id"], row["ends_at"]), row["filed_as"]
-                )
+                place = self._folder / place_of(row["show_id"], row["ends_at"])
+                manifest = load_manifest(place, row["filed_as"])
+                verify(place, manifest)  # the last run did, perhaps months ago
                 await self._delete(pod, connection, manifest)
 
     async def _write(
