@@ -6,6 +6,9 @@ PODS = "tests/stores/test_pods.py"
 OPERATING = "tests/stores/test_pods_operating.py"
 BACKUP = "tests/stores/test_pods_operating_backup.py"
 ARCHIVE = "tests/stores/test_archive.py"
+UPGRADE = "tests/stores/test_pods_upgrade.py"
+DEAD_MOVER = "tests/stores/test_pods_dead_mover.py"
+MOVED = "tests/stores/test_pods_moved.py"
 FUNCTIONS = "src/holdfast/pods/functions.sql"
 MOVE = "src/holdfast/pods/move.py"
 
@@ -47,6 +50,46 @@ MUTANTS = (
         "a mover that gives up opens a show that another one copies",
         f"{PODS} -k one_mover",
         (MOVE, "if not await home.fetchval(Q.try_lock_place, show_id):", "if False:"),
+    ),
+    undo(
+        "an upgrade keeps changes that come from home from a pod's consumers",
+        f"{UPGRADE} -k facts_of_the_pod",
+        (
+            "src/holdfast/bookings/functions.sql",
+            """ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
+""",
+            "",
+        ),
+    ),
+    undo(
+        "a show is moved from a restored database without its bookings",
+        f"{DEAD_MOVER} -k TestRestored",
+        (MOVE, "    if not await database.fetchval(Q.has_copy, show_id, owner.epoch):\n", "    if False:\n"),
+    ),
+    undo(
+        "one closed show keeps the refunds and payments of all others",
+        f"{DEAD_MOVER} -k carried_on",
+        ("src/holdfast/refunds/queries.sql", " AND show_is_here(show_id)", ""),
+        (
+            "src/holdfast/payments/functions_polling.sql",
+            """             AND show_is_here(show_id)
+        ORDER BY due_at
+           LIMIT v_polls
+""",
+            """        ORDER BY due_at
+           LIMIT v_polls
+""",
+        ),
+    ),
+    undo(
+        "a webhook is acknowledged where its payment is not any more",
+        f"{MOVED} -k old_directory",
+        (
+            "src/holdfast/payments/webhooks.py",
+            "        if stored.verdict is WebhookVerdict.ELSEWHERE:\n",
+            "        if stored.verdict is None:\n",
+        ),
     ),
     undo(
         "guests who bought in a pod are deleted at home",

@@ -127,6 +127,28 @@ END $$;
 CREATE OR REPLACE TRIGGER publish_cancelled_sale AFTER UPDATE OF cancelled ON sale
     FOR EACH ROW WHEN (NEW.cancelled AND NOT OLD.cancelled) EXECUTE FUNCTION publish_cancelled_sale();
 
+-- Also for changes that a pod receives from the home database. Here, because replacing a trigger switches
+-- that off again.
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
+
+-- Changes that came without these triggers, with a copy of all sales: their facts, by the revision and state
+-- of before. All maps of these shows are rebuilt.
+CREATE OR REPLACE FUNCTION publish_missed_changes(
+    p_show bigint[], p_revision bigint[], p_cancelled boolean[]
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM add_fact(sale.show_id, NULL,
+                     CASE WHEN sale.cancelled THEN 'show.cancelled' ELSE 'show.changed' END,
+                     CASE WHEN sale.cancelled THEN jsonb_build_object('revision', sale.revision)
+                          ELSE jsonb_build_object('opens_at', sale.opens_at, 'closes_at', sale.closes_at,
+                                                  'revision', sale.revision) END)
+       FROM sale JOIN unnest(p_show, p_revision, p_cancelled) AS old (show_id, revision, cancelled)
+      USING (show_id)
+      WHERE sale.revision <> old.revision AND NOT (sale.cancelled AND old.cancelled);
+    UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now() WHERE show_id = ANY (p_show);
+END $$;
+
 -- Audit row and fact of many bookings that have just moved; of confirmed ones also their tickets. An actor of
 -- 0 stands for the owner of each booking.
 CREATE OR REPLACE FUNCTION record_moves(p_show bigint[], p_number bigint[], p_move text, p_actor bigint)

@@ -33,7 +33,7 @@ BEGIN
          WHERE ctid = ANY (ARRAY(SELECT ctid FROM party_count WHERE show_id = v_show LIMIT v_left));
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;
-        DELETE FROM reserved_seat WHERE show_id = v_show;
+        DELETE FROM reserved_seat WHERE show_id = v_show AND show_is_here(v_show);
         UPDATE sale
            SET archived_at = coalesce(archived_at, clock_timestamp()),
                purged_at = CASE WHEN v_left > 0 THEN now() END
@@ -96,3 +96,4 @@ CREATE OR REPLACE TRIGGER refuse_filed_sale BEFORE UPDATE OF opens_at, closes_at
 CREATE OR REPLACE TRIGGER restore_archived_sale BEFORE UPDATE OF closes_at ON sale
     FOR EACH ROW WHEN (OLD.archived_at IS NOT NULL AND NEW.closes_at <> OLD.closes_at)
     EXECUTE FUNCTION restore_archived_sale();
+ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;  -- as those in functions.sql

@@ -228,7 +228,7 @@ async def _apply_step(connection: asyncpg.Connection, step: Step, patience_s: fl
         await connection.execute(Q.step_done, *row)
 
     with _explained(f"step {step.name}"):
-        await _with_short_waits(connection, apply, patience_s)
+        await with_short_waits(connection, apply, patience_s)
 
 
 async def _replace_functions(
@@ -269,11 +269,13 @@ async def _apply_functions(
                     Q.functions_applied, file.name, file.checksum, _program(), FUNCTIONS_WORK_WITH
                 )
 
-    await _with_short_waits(connection, apply, patience_s)
+    await with_short_waits(connection, apply, patience_s)
 
 
-async def _with_short_waits(
-    connection: asyncpg.Connection, apply: Callable[[], Awaitable[None]], patience_s: float
+async def with_short_waits(
+    connection: asyncpg.Connection,
+    apply: Callable[[], Awaitable[None]],
+    patience_s: float = LOCK_PATIENCE_S,
 ) -> None:
     """In one transaction; undone and tried again when a table is locked or sales wait for us in a circle."""
     give_up_at = time.monotonic() + patience_s

@@ -200,7 +200,7 @@ BEGIN
          WHERE ctid = ANY (ARRAY(SELECT ctid FROM party_count WHERE show_id = v_show LIMIT v_left));
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;
-        DELETE FROM reserved_seat WHERE show_id = v_show;
+        DELETE FROM reserved_seat WHERE show_id = v_show AND show_is_here(v_show);
         UPDATE sale
            SET archived_at = coalesce(archived_at, clock_timestamp()),
                purged_at = CASE WHEN v_left > 0 THEN now() END
@@ -1727,7 +1727,10 @@ DECLARE
 BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         FOREACH v_event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE'] LOOP
-            EXECUTE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %I REFERENCING %s TABLE AS written '
+            CONTINUE WHEN EXISTS (SELECT FROM pg_trigger
+                                   WHERE tgrelid = v_table::regclass
+                                     AND tgname = 'refuse_elsewhere_' || lower(v_event));
+            EXECUTE format('CREATE TRIGGER %I AFTER %s ON %I REFERENCING %s TABLE AS written '
                            'FOR EACH STATEMENT EXECUTE FUNCTION refuse_show_elsewhere()',
                            'refuse_elsewhere_' || lower(v_event), v_event, v_table,
                            CASE v_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END);
@@ -2424,6 +2427,21 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION publish_missed_changes(p_show bigint[], p_revision bigint[], p_cancelled boolean[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM add_fact(sale.show_id, NULL,
+                     CASE WHEN sale.cancelled THEN 'show.cancelled' ELSE 'show.changed' END,
+                     CASE WHEN sale.cancelled THEN jsonb_build_object('revision', sale.revision)
+                          ELSE jsonb_build_object('opens_at', sale.opens_at, 'closes_at', sale.closes_at,
+                                                  'revision', sale.revision) END)
+       FROM sale JOIN unnest(p_show, p_revision, p_cancelled) AS old (show_id, revision, cancelled)
+      USING (show_id)
+      WHERE sale.revision <> old.revision AND NOT (sale.cancelled AND old.cancelled);
+    UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now() WHERE show_id = ANY (p_show);
+END $$;
+
 CREATE FUNCTION publish_prices() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -2522,6 +2540,8 @@ BEGIN
                FROM pg_attribute
               WHERE attrelid = 'sale'::regclass AND attnum > 0 AND NOT attisdropped
                 AND attname <> ALL (p_published));
+    PERFORM publish_missed_changes(array_agg(show_id), array_agg(revision), array_agg(cancelled))
+       FROM aside_sale;
 END $_$;
 
 CREATE FUNCTION raise_numbers(p_tables text[], p_show bigint, p_number integer, p_shares integer) RETURNS void
@@ -2535,9 +2555,9 @@ BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         EXECUTE format('SELECT max(id) FROM %I WHERE show_id = $1', v_table) INTO v_highest USING p_show;
         EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
-        IF v_highest >= v_last THEN
+        IF v_highest >= v_last THEN  -- 1024 further: numbers may be drawn meanwhile
             PERFORM setval(pg_get_serial_sequence(v_table, 'id'),
-                           (v_highest / p_shares + 1) * p_shares + p_number, false);
+                           (v_highest / p_shares + 1024) * p_shares + p_number, false);
         END IF;
     END LOOP;
 END $_$;
@@ -2798,6 +2818,7 @@ BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         EXECUTE format('DELETE FROM %I WHERE show_id = $1', v_table) USING p_show;
     END LOOP;
+    UPDATE show_copy SET epoch = 0, changed_at = clock_timestamp() WHERE show_id = p_show;
 END $_$;
 
 CREATE FUNCTION rename_block(p_show bigint, p_number bigint, p_name text) RETURNS void
@@ -3245,8 +3266,14 @@ CREATE FUNCTION share_numbers(p_tables text[], p_number integer, p_shares intege
 DECLARE
     v_table text;
     v_last bigint;
+    v_step bigint;
 BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
+        SELECT seqincrement INTO v_step
+          FROM pg_sequence WHERE seqrelid = pg_get_serial_sequence(v_table, 'id')::regclass;
+        EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
+        CONTINUE WHEN v_step = p_shares AND v_last % p_shares = p_number;
+        EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', v_table);
         EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
         EXECUTE format('ALTER TABLE %I ALTER COLUMN id SET INCREMENT BY %s RESTART WITH %s',
                        v_table, p_shares, (v_last / p_shares + 1) * p_shares + p_number);
@@ -3400,9 +3427,6 @@ BEGIN
         WHEN (NEW.guest_of IS NOT NULL AND OLD.guest_of IS DISTINCT FROM NEW.guest_of)
         EXECUTE FUNCTION follow_signed_in_guest();
     ALTER TABLE account ENABLE REPLICA TRIGGER follow_signed_in_guest;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;
     EXECUTE format('CREATE SUBSCRIPTION holdfast_home CONNECTION %L PUBLICATION holdfast_pods '
                    'WITH (create_slot = false, slot_name = %L)', p_home, p_slot);
 END $$;
@@ -3426,6 +3450,7 @@ BEGIN
     SELECT count(*) INTO v_polls
       FROM (SELECT 1 FROM payment
              WHERE due_at <= now() AND (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+               AND show_is_here(show_id)
              LIMIT p_limit) AS due;
     IF v_polls > 0 THEN
         v_polls := take_gateway_looks(p_gateway, v_polls, p_per_s);
@@ -3435,6 +3460,7 @@ BEGIN
           SELECT show_id, number, attempt
             FROM payment
            WHERE due_at <= now() AND NOT (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+             AND show_is_here(show_id)
         ORDER BY due_at
            LIMIT p_limit
              FOR UPDATE SKIP LOCKED
@@ -3442,6 +3468,7 @@ BEGIN
           SELECT show_id, number, attempt
             FROM payment
            WHERE due_at <= now() AND (step = 'watch' OR (step = 'look_up' AND deadline_at > now()))
+             AND show_is_here(show_id)
         ORDER BY due_at
            LIMIT v_polls
              FOR UPDATE SKIP LOCKED
@@ -6024,11 +6051,15 @@ CREATE TRIGGER price_changes_are_never_changed BEFORE DELETE OR UPDATE ON price_
 
 CREATE TRIGGER publish_cancelled_sale AFTER UPDATE OF cancelled ON sale FOR EACH ROW WHEN ((new.cancelled AND (NOT old.cancelled))) EXECUTE FUNCTION publish_cancelled_sale();
 
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
+
 CREATE TRIGGER publish_changed_city AFTER UPDATE ON city FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION publish_change();
 
 CREATE TRIGGER publish_changed_event AFTER UPDATE ON event FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION publish_change();
 
 CREATE TRIGGER publish_changed_sale AFTER UPDATE OF revision ON sale FOR EACH ROW WHEN (((new.revision <> old.revision) AND (NOT new.cancelled))) EXECUTE FUNCTION publish_sale();
+
+ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
 
 CREATE TRIGGER publish_changed_venue AFTER UPDATE ON venue FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION publish_change();
 
@@ -6041,6 +6072,8 @@ CREATE TRIGGER record_time_change AFTER UPDATE OF starts_at ON show FOR EACH ROW
 CREATE TRIGGER refuse_filed_sale BEFORE UPDATE OF opens_at, closes_at ON sale FOR EACH ROW WHEN (((old.filed_at IS NOT NULL) AND ((new.closes_at <> old.closes_at) OR (new.opens_at <> old.opens_at)))) EXECUTE FUNCTION refuse_filed_sale();
 
 CREATE TRIGGER restore_archived_sale BEFORE UPDATE OF closes_at ON sale FOR EACH ROW WHEN (((old.archived_at IS NOT NULL) AND (new.closes_at <> old.closes_at))) EXECUTE FUNCTION restore_archived_sale();
+
+ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;
 
 CREATE TRIGGER set_refund_organiser BEFORE INSERT ON refund FOR EACH ROW EXECUTE FUNCTION set_refund_organiser();
 

@@ -85,7 +85,7 @@ BEGIN
         ON CONFLICT (show_id) DO UPDATE SET epoch = excluded.epoch, changed_at = excluded.changed_at;
 END $$;
 
--- The guard on these tables. Repeatable.
+-- The guard on these tables. Repeatable: what is there is not locked.
 CREATE OR REPLACE FUNCTION guard_shows(p_tables text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_table text;
@@ -93,7 +93,10 @@ DECLARE
 BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         FOREACH v_event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE'] LOOP
-            EXECUTE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %I REFERENCING %s TABLE AS written '
+            CONTINUE WHEN EXISTS (SELECT FROM pg_trigger
+                                   WHERE tgrelid = v_table::regclass
+                                     AND tgname = 'refuse_elsewhere_' || lower(v_event));
+            EXECUTE format('CREATE TRIGGER %I AFTER %s ON %I REFERENCING %s TABLE AS written '
                            'FOR EACH STATEMENT EXECUTE FUNCTION refuse_show_elsewhere()',
                            'refuse_elsewhere_' || lower(v_event), v_event, v_table,
                            CASE v_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END);
@@ -102,14 +105,21 @@ BEGIN
 END $$;
 
 -- The numbers of an identity column that are this database's: of every p_shares, the p_number-th. Rows of a
--- moved show keep their numbers, so two pods must never use the same. Repeatable.
+-- moved show keep their numbers, so two pods must never use the same. Repeatable: a column that has its share
+-- is not locked. Locked before its last number is read: one that is drawn meanwhile would be drawn again.
 CREATE OR REPLACE FUNCTION share_numbers(p_tables text[], p_number int, p_shares int) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_table text;
     v_last bigint;
+    v_step bigint;
 BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
+        SELECT seqincrement INTO v_step
+          FROM pg_sequence WHERE seqrelid = pg_get_serial_sequence(v_table, 'id')::regclass;
+        EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
+        CONTINUE WHEN v_step = p_shares AND v_last % p_shares = p_number;
+        EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', v_table);
         EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
         EXECUTE format('ALTER TABLE %I ALTER COLUMN id SET INCREMENT BY %s RESTART WITH %s',
                        v_table, p_shares, (v_last / p_shares + 1) * p_shares + p_number);
@@ -127,9 +137,9 @@ BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         EXECUTE format('SELECT max(id) FROM %I WHERE show_id = $1', v_table) INTO v_highest USING p_show;
         EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
-        IF v_highest >= v_last THEN
+        IF v_highest >= v_last THEN  -- 1024 further: numbers may be drawn meanwhile
             PERFORM setval(pg_get_serial_sequence(v_table, 'id'),
-                           (v_highest / p_shares + 1) * p_shares + p_number, false);
+                           (v_highest / p_shares + 1024) * p_shares + p_number, false);
         END IF;
     END LOOP;
 END $$;
@@ -166,15 +176,13 @@ BEGIN
         WHEN (NEW.guest_of IS NOT NULL AND OLD.guest_of IS DISTINCT FROM NEW.guest_of)
         EXECUTE FUNCTION follow_signed_in_guest();
     ALTER TABLE account ENABLE REPLICA TRIGGER follow_signed_in_guest;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;
     EXECUTE format('CREATE SUBSCRIPTION holdfast_home CONNECTION %L PUBLICATION holdfast_pods '
                    'WITH (create_slot = false, slot_name = %L)', p_home, p_slot);
 END $$;
 
 -- The rows of a show that was moved away, or of a copy that was never completed. The caller has set
--- holdfast.copies_show; rows that are otherwise never deleted have a copy elsewhere.
+-- holdfast.copies_show; rows that are otherwise never deleted have a copy elsewhere. Epoch 0: no directory,
+-- not even one that was restored to before the move, makes this database sell the show without them.
 CREATE OR REPLACE FUNCTION remove_rows_of_show(p_tables text[], p_show bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -186,6 +194,7 @@ BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         EXECUTE format('DELETE FROM %I WHERE show_id = $1', v_table) USING p_show;
     END LOOP;
+    UPDATE show_copy SET epoch = 0, changed_at = clock_timestamp() WHERE show_id = p_show;
 END $$;
 
 -- Rows of a pod's own that a new subscription would remove with the copies they refer to. Those of an earlier
@@ -201,7 +210,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- What this database decides about its sales: all columns but those that home publishes.
+-- What this database decides about its sales: all columns but those that home publishes. What home has
+-- changed since they were set aside did not pass the triggers of a change.
 CREATE OR REPLACE FUNCTION put_sale_back(p_published text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE (SELECT format('UPDATE sale SET %s FROM aside_sale AS old WHERE old.show_id = sale.show_id',
@@ -209,6 +219,8 @@ BEGIN
                FROM pg_attribute
               WHERE attrelid = 'sale'::regclass AND attnum > 0 AND NOT attisdropped
                 AND attname <> ALL (p_published));
+    PERFORM publish_missed_changes(array_agg(show_id), array_agg(revision), array_agg(cancelled))
+       FROM aside_sale;
 END $$;
 
 -- Rows whose copy is gone at home are gone, too, as if home had deleted it a moment later.

@@ -88,12 +88,13 @@ class ShowMover:
 
     async def _finish(self, show_id: int, owner: Ownership) -> None:
         """What a mover that died has left: rows in other databases, or a fence in the show's own."""
-        for pod in self._pods.values():
-            async with _connected(pod.url) as database:
+        async with _connected(self._pods[owner.pod].url) as own:
+            await _require_copy(own, show_id, owner)
+            for pod in self._pods.values():
                 if pod.name != owner.pod:
-                    await _remove_rows(database, show_id)
-                else:
-                    await database.execute(Q.remove_fence, show_id, owner.epoch)
+                    async with _connected(pod.url) as database:
+                        await _remove_rows(database, show_id)
+            await own.execute(Q.remove_fence, show_id, owner.epoch)
 
 
 class _Move:
@@ -134,6 +135,14 @@ class _Move:
     async def _fence(self) -> None:
         async with self._old.transaction():
             await self._old.execute(Q.wait_for_lock_at_most, FENCE_LOCK_WITHIN)
+            try:
+                await self._old.execute(Q.lock_copy, self._show_id)
+            except asyncpg.LockNotAvailableError:
+                raise OperatorError(
+                    f"show {self._show_id} was not moved: a transaction has been writing to it for "
+                    f"{FENCE_LOCK_WITHIN}; try again"
+                ) from None
+            await _require_copy(self._old, self._show_id, Ownership(self._source.name, self._epoch))
             await self._old.execute(Q.fence, self._show_id, self._epoch)
 
     async def _drain(self) -> None:
@@ -198,6 +207,16 @@ class _Move:
     async def _remove(self) -> None:
         await _remove_rows(self._old, self._show_id)
         await self._source.drop_map(self._show_id)
+
+
+async def _require_copy(database: asyncpg.Connection, show_id: int, owner: Ownership) -> None:
+    """A database that was restored has the rows of another epoch, or none. Moved or opened again from there,
+    the show would be sold as if no seat were taken, and its rows elsewhere would be removed."""
+    if not await database.fetchval(Q.has_copy, show_id, owner.epoch):
+        raise OperatorError(
+            f"{owner.pod or 'the home database'} does not have the rows of show {show_id} that the directory "
+            f"names (epoch {owner.epoch}): restore both databases to one moment; see `holdfast audit`"
+        )
 
 
 async def _remove_rows(database: asyncpg.Connection, show_id: int) -> None:

@@ -45,6 +45,14 @@ SELECT to_regclass('pod_identity') IS NOT NULL;
 -- name: fence
 SELECT fence_show($1, $2);
 
+-- name: share_copy
+-- Until the transaction ends, no fence is put up.
+SELECT lock_show_copy($1, true);
+
+-- name: has_copy
+-- Whether the rows here are of this epoch, fenced or not.
+SELECT abs(coalesce((SELECT epoch FROM show_copy WHERE show_id = $1), 1)) = $2;
+
 -- name: lock_copy
 SELECT lock_show_copy($1, false);
 
@@ -169,8 +177,10 @@ SELECT tablename AS name, attnames::text[] AS columns
  WHERE pubname = 'holdfast_pods';
 
 -- name: refresh_alone
--- Until the transaction ends.
-SELECT pg_advisory_xact_lock(42, 0);
+SELECT pg_advisory_lock(42, 0);
+
+-- name: let_others_refresh
+SELECT pg_advisory_unlock(42, 0);
 
 -- name: received_tables
 SELECT srrelid::regclass::text AS name FROM pg_subscription_rel;

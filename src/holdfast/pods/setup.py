@@ -13,7 +13,7 @@ import asyncpg
 
 from holdfast.bookings import has_bookings
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.migrate import migrate
+from holdfast.engines.migrate import migrate, with_short_waits
 from holdfast.engines.postgres import Queries
 from holdfast.pods.place import HOME, PodPlace
 from holdfast.pods.tables import GUARDED, NUMBERED, REPLICATED, SALE, SALE_COLUMNS
@@ -47,19 +47,25 @@ async def add_pod(home: asyncpg.Connection, pod: asyncpg.Connection, new: NewPod
 
 async def connect_pod(home: asyncpg.Connection, pod: asyncpg.Connection, new: NewPod, number: int) -> None:
     """Guards and shares of numbers on both sides, and everything that the pod receives."""
-    for database, share in ((home, HOME_NUMBER), (pod, number)):
-        await prepare_database(database, share)
+    for database, its_number in ((home, HOME_NUMBER), (pod, number)):
+        await prepare_database(database, its_number)
     await pod.execute(Q.identify, new.place.name)
     await home.execute(Q.publish_to_pods, list(REPLICATED), list(SALE_COLUMNS))
     await _subscribe(home, pod, new)
     await wait_for_first_copy(pod)
 
 
-async def prepare_database(database: asyncpg.Connection, share: int) -> None:
-    """Repeatable: after an upgrade, or after sequences went back with a restore."""
-    async with database.transaction():
-        await database.execute(Q.share_numbers, list(NUMBERED), share, SHARES)
+async def prepare_database(database: asyncpg.Connection, number: int) -> None:
+    """Repeatable: after an upgrade, or after sequences went back with a restore. Sales go on meanwhile."""
+
+    async def share() -> None:
+        await database.execute(Q.share_numbers, list(NUMBERED), number, SHARES)
+
+    async def guard() -> None:
         await database.execute(Q.guard_shows, list(GUARDED))
+
+    for change in (share, guard):
+        await with_short_waits(database, change)
 
 
 async def refresh_pods(home: asyncpg.Connection, pods: dict[str, asyncpg.Connection]) -> bool:
@@ -71,18 +77,18 @@ async def refresh_pods(home: asyncpg.Connection, pods: dict[str, asyncpg.Connect
     if await _is_published(home) and all([await _is_received(pod) for pod in pods.values()]):
         return False
     numbers = {row["name"]: row["number"] for row in await home.fetch(Q.pods)}
-    async with home.transaction():
-        await home.execute(Q.refresh_alone)
+    await home.execute(Q.refresh_alone)  # not in one transaction: its locks would stop sales until the end
+    try:
         if not await _is_published(home):
             await prepare_database(home, HOME_NUMBER)
             await home.execute(Q.publish_to_pods, list(REPLICATED), list(SALE_COLUMNS))
-    async with home.transaction():  # a pod sees what is published only now
-        await home.execute(Q.refresh_alone)
         for name, pod in pods.items():
             if name in numbers and not await _is_received(pod):
                 await prepare_database(pod, numbers[name])
                 await pod.execute(Q.refresh_subscription)
                 await wait_for_first_copy(pod)
+    finally:
+        await home.execute(Q.let_others_refresh)
     return True
 
 

@@ -105,6 +105,10 @@ async def read_where_sold(
 
 
 async def require_show_here(tx: Queryable, show_id: int) -> None:
-    """For changes that look at what is sold. Raises ShowElsewhere if another pod sells the show."""
+    """For changes that look at what is sold. Raises ShowElsewhere if another pod sells the show.
+
+    Until the transaction ends, it cannot move: another database would sell what this one has just looked at.
+    """
+    await tx.execute(Q.share_copy, show_id)
     if not await tx.fetchval(Q.show_is_here, show_id):
         raise ShowElsewhere(show_id=show_id)
