@@ -1,7 +1,6 @@
 """An organiser's lists over shows of several databases: merged, or marked as incomplete (R36)."""
 
 import json
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -203,35 +202,12 @@ class TestMoney:
             assert [one for one in found if one.key in keys] == []
 
 
-async def _equal(read: Callable[[], Awaitable[object]], wanted: object) -> bool:
-    return await read() == wanted
-
-
 async def _refunds(pod: App, show: int) -> bool:
     await pod.refunds.cancel_batch(show)
     return bool(await pod.postgres.fetchval("SELECT count(*) FROM refund WHERE show_id = $1", show))
 
 
 class TestPrices:
-    async def test_a_change_is_shown_as_soon_as_it_has_arrived(
-        self, app: App, api: httpx2.AsyncClient, admin: Fan
-    ) -> None:
-        """The page was in the cache of this process; it is not served from there any more."""
-        show = await a_pod_show(app)
-        pod = app.router.for_show(show)
-
-        async def shown() -> list[int]:
-            page = (await api.get(f"{API}/shows/{show}")).json()
-            return [one["price_minor"] for one in page["prices"]]
-
-        await until(lambda: _equal(shown, [1500]))
-        body = {"prices": {"Standard": 1900}}
-        changed = await admin.api.patch(f"{API}/admin/shows/{show}", json=body, headers=admin.headers)
-        assert changed.status_code == 200, changed.text
-        await until(lambda: pod.postgres.fetchval("SELECT revision = 2 FROM sale WHERE show_id = $1", show))
-
-        assert await shown() == [1900]
-
     async def test_they_follow_the_demand_in_the_pod(self, app: App, admin: Fan, alice: Fan) -> None:
         show = await a_pod_show(app, seats=10)
         rule = {"category": "Standard", "base_minor": 1500, "floor_minor": 1000, "ceiling_minor": 3000}

@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -101,29 +101,41 @@ def a_mail_server() -> MailServer:
 
 @dataclass
 class Office:
-    """A worker's notices: facts are consumed from the moment it was opened."""
+    """A worker's notices: facts are consumed from the moment it was opened.
+
+    With pods, a worker's notices of every database; `app`, `post` and `consumer_worker` are for one of them.
+    """
 
     app: App
     post: NoticeDelivery
     consumer_worker: ConsumerWorker
+    others: list["Office"]
 
     async def consume(self) -> None:
         await self.app.outbox.settle(1_000_000)
         while await self.consumer_worker.consume():
             pass
+        for other in self.others:
+            await other.consume()
 
     async def send(self) -> None:
         while await self.post.send():
             pass
+        for other in self.others:
+            await other.send()
 
     async def consume_and_send(self) -> None:
         await self.consume()
         await self.send()
 
     async def rows(self, address: str) -> list[Any]:
-        return await self.app.postgres.fetch(
-            "SELECT *, state::text FROM notice WHERE address = $1 ORDER BY id", address
-        )
+        sql = "SELECT *, state::text FROM notice WHERE address = $1 ORDER BY id"
+        return [row for one in self.offices for row in await one.app.postgres.fetch(sql, address)]
+
+    @property
+    def offices(self) -> list["Office"]:
+        """One for each database."""
+        return self.others or [self]
 
     async def kinds(self, address: str) -> list[str]:
         return [row["kind"] for row in await self.rows(address)]
@@ -135,17 +147,31 @@ class Office:
 
 @asynccontextmanager
 async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
-    async with open_app(replace(config, **settings)) as app:
-        await app.outbox.settle(1_000_000)
-        await app.postgres.execute("DELETE FROM notice WHERE state = 'queued'")  # of tests before this one
-        group = f"notices-{secrets.token_hex(4)}"
-        await app.outbox.add_group(group, from_oldest=False)
-        notices = replace(consumer(app.notifications, app.waiting_rooms), group=group)
-        consumer_worker = ConsumerWorker(app.outbox, notices, app.config, wait_s=0.02)
-        try:
-            yield Office(app, build_mail_sender(app), consumer_worker)
-        finally:
-            await app.outbox.forget_group(group)
+    async with open_app(replace(config, **settings)) as app, AsyncExitStack() as stack:
+        pods = app.router.by_name.values() if app.router.has_pods else ()
+        others = [await stack.enter_async_context(_an_office_of(pod)) for pod in pods]
+        if not others:
+            yield await stack.enter_async_context(_an_office_of(app))
+            return
+        group = others[0].consumer_worker._consumer.group
+        yield Office(app, build_mail_sender(app), _worker_of(app, group), others)
+
+
+@asynccontextmanager
+async def _an_office_of(app: App) -> AsyncIterator[Office]:
+    await app.outbox.settle(1_000_000)
+    await app.postgres.execute("DELETE FROM notice WHERE state = 'queued'")  # of tests before this one
+    group = f"notices-{secrets.token_hex(4)}"
+    await app.outbox.add_group(group, from_oldest=False)
+    try:
+        yield Office(app, build_mail_sender(app), _worker_of(app, group), [])
+    finally:
+        await app.outbox.forget_group(group)
+
+
+def _worker_of(app: App, group: str) -> ConsumerWorker:
+    notices = replace(consumer(app.notifications, app.waiting_rooms), group=group)
+    return ConsumerWorker(app.outbox, notices, app.config, wait_s=0.02)
 
 
 async def a_reader(app: App, name: str = "Zoë", locale: str = "en") -> tuple[int, str]:

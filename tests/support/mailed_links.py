@@ -30,11 +30,11 @@ async def a_link(app: App, purpose: Purpose, email: str, account_id: int | None 
 async def mails_to(office: Office, address: str) -> list[EmailMessage]:
     """Composed, sent and stored, in the order in which they were written."""
     await office.consume_and_send()
-    rows = await office.app.postgres.fetch(
+    sql = (
         "SELECT message FROM stored_message JOIN notice ON notice.id = notice_id"
-        " WHERE address = $1 ORDER BY notice.id",
-        address,
+        " WHERE address = $1 ORDER BY notice.id"
     )
+    rows = [row for one in office.offices for row in await one.app.postgres.fetch(sql, address)]
     return [message_from_bytes(row["message"], policy=default) for row in rows]
 
 

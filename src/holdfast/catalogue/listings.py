@@ -1,7 +1,7 @@
 """Loads lists of events, an event page and a venue page; the API and the site show the same data."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -142,11 +142,21 @@ async def _load_from_prices(app: "App", show_ids: list[int]) -> Mapping[int, int
 
 
 async def load_seat_counts(app: "App", show_ids: list[int]) -> Mapping[int, Counts]:
-    """Seats by state for many shows in one call. While Redis is down, pages have no availability."""
+    """Seats by state for many shows, in one call to each pod. While its Redis is down, there is none."""
+    if not app.router.has_pods:
+        return await _load_counts_of_pod(app, show_ids)
+    by_pod: defaultdict[str, list[int]] = defaultdict(list)
+    for show_id in show_ids:
+        by_pod[app.router.directory.pod_of(show_id)].append(show_id)
+    found = await asyncio.gather(*(_load_counts_of_pod(app, shows) for shows in by_pod.values()))
+    return {show_id: counts for some in found for show_id, counts in some.items()}
+
+
+async def _load_counts_of_pod(app: "App", show_ids: list[int]) -> Mapping[int, Counts]:
     if not show_ids:
         return {}
     try:
-        counts: Mapping[int, Counts] = await app.seatmap.counts_many(show_ids)
+        counts: Mapping[int, Counts] = await app.router.for_show(show_ids[0]).seatmap.counts_many(show_ids)
     except EngineDown:
         metrics.add("availability_unknown_total")
         return {}

@@ -1649,6 +1649,16 @@ BEGIN
     RETURN NEW;
 END $$;
 
+CREATE FUNCTION follow_moved_show() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO '$user', 'public'
+    AS $$
+BEGIN
+    UPDATE seat_block SET release_at = NEW.starts_at - hours_before * interval '1 h'
+     WHERE show_id = NEW.id AND hours_before IS NOT NULL;
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION follow_signed_in_guest() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO '$user', 'public'
@@ -3426,6 +3436,16 @@ BEGIN
         WHEN (NEW.guest_of IS NOT NULL AND OLD.guest_of IS DISTINCT FROM NEW.guest_of)
         EXECUTE FUNCTION follow_signed_in_guest();
     ALTER TABLE account ENABLE REPLICA TRIGGER follow_signed_in_guest;
+<<<<<<< HEAD
+=======
+    CREATE OR REPLACE TRIGGER follow_moved_show AFTER UPDATE ON show FOR EACH ROW
+        WHEN (OLD.starts_at <> NEW.starts_at)
+        EXECUTE FUNCTION follow_moved_show();
+    ALTER TABLE show ENABLE REPLICA TRIGGER follow_moved_show;
+    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
+    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
+    ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;
+>>>>>>> h-pods
     EXECUTE format('CREATE SUBSCRIPTION holdfast_home CONNECTION %L PUBLICATION holdfast_pods '
                    'WITH (create_slot = false, slot_name = %L)', p_home, p_slot);
 END $$;

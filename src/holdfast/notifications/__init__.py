@@ -6,7 +6,7 @@ render.py    a notice as text, HTML and mail      message_data.py  loads the dat
 templates/   texts per language, page layout      senders.py    SMTP and HTTP
 jobs.py      the consumer of facts and the jobs   deliver.py    workers that send due notices
 api.py       /admin/notices                       demo_mailbox_api.py   the mail page of a demo
-every_pod.py  notices of all databases
+every_pod.py  notices of all databases           pod_composer.py  about shows that have moved
 """
 
 from holdfast.notifications.notice import NoticeKind
