@@ -2446,6 +2446,21 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION publish_missed_changes(p_show bigint[], p_revision bigint[], p_cancelled boolean[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM add_fact(sale.show_id, NULL,
+                     CASE WHEN sale.cancelled THEN 'show.cancelled' ELSE 'show.changed' END,
+                     CASE WHEN sale.cancelled THEN jsonb_build_object('revision', sale.revision)
+                          ELSE jsonb_build_object('opens_at', sale.opens_at, 'closes_at', sale.closes_at,
+                                                  'revision', sale.revision) END)
+       FROM sale JOIN unnest(p_show, p_revision, p_cancelled) AS old (show_id, revision, cancelled)
+      USING (show_id)
+      WHERE sale.revision <> old.revision AND NOT (sale.cancelled AND old.cancelled);
+    UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now() WHERE show_id = ANY (p_show);
+END $$;
+
 CREATE FUNCTION publish_prices() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -2539,18 +2554,13 @@ CREATE FUNCTION put_sale_back(p_published text[]) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 BEGIN
-    PERFORM add_fact(sale.show_id, NULL,
-                     CASE WHEN sale.cancelled THEN 'show.cancelled' ELSE 'show.changed' END,
-                     jsonb_build_object('revision', sale.revision) || CASE WHEN sale.cancelled THEN '{}' ELSE
-                     jsonb_build_object('opens_at', sale.opens_at, 'closes_at', sale.closes_at) END)
-       FROM sale JOIN aside_sale AS old USING (show_id)
-      WHERE sale.revision <> old.revision AND NOT (sale.cancelled AND old.cancelled);
     EXECUTE (SELECT format('UPDATE sale SET %s FROM aside_sale AS old WHERE old.show_id = sale.show_id',
                            string_agg(format('%1$I = old.%1$I', attname), ', '))
                FROM pg_attribute
               WHERE attrelid = 'sale'::regclass AND attnum > 0 AND NOT attisdropped
                 AND attname <> ALL (p_published));
-    UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now();
+    PERFORM publish_missed_changes(array_agg(show_id), array_agg(revision), array_agg(cancelled))
+       FROM aside_sale;
 END $_$;
 
 CREATE FUNCTION raise_numbers(p_tables text[], p_show bigint, p_number integer, p_shares integer) RETURNS void
@@ -2564,7 +2574,7 @@ BEGIN
     FOREACH v_table IN ARRAY p_tables LOOP
         EXECUTE format('SELECT max(id) FROM %I WHERE show_id = $1', v_table) INTO v_highest USING p_show;
         EXECUTE format('SELECT last_value FROM %s', pg_get_serial_sequence(v_table, 'id')) INTO v_last;
-        IF v_highest >= v_last THEN  -- 1024 further: setval does not wait for numbers that are drawn meanwhile
+        IF v_highest >= v_last THEN  -- 1024 further: numbers may be drawn meanwhile
             PERFORM setval(pg_get_serial_sequence(v_table, 'id'),
                            (v_highest / p_shares + 1024) * p_shares + p_number, false);
         END IF;
@@ -3436,16 +3446,10 @@ BEGIN
         WHEN (NEW.guest_of IS NOT NULL AND OLD.guest_of IS DISTINCT FROM NEW.guest_of)
         EXECUTE FUNCTION follow_signed_in_guest();
     ALTER TABLE account ENABLE REPLICA TRIGGER follow_signed_in_guest;
-<<<<<<< HEAD
-=======
     CREATE OR REPLACE TRIGGER follow_moved_show AFTER UPDATE ON show FOR EACH ROW
         WHEN (OLD.starts_at <> NEW.starts_at)
         EXECUTE FUNCTION follow_moved_show();
     ALTER TABLE show ENABLE REPLICA TRIGGER follow_moved_show;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;
->>>>>>> h-pods
     EXECUTE format('CREATE SUBSCRIPTION holdfast_home CONNECTION %L PUBLICATION holdfast_pods '
                    'WITH (create_slot = false, slot_name = %L)', p_home, p_slot);
 END $$;

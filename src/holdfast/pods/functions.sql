@@ -185,16 +185,10 @@ BEGIN
         WHEN (NEW.guest_of IS NOT NULL AND OLD.guest_of IS DISTINCT FROM NEW.guest_of)
         EXECUTE FUNCTION follow_signed_in_guest();
     ALTER TABLE account ENABLE REPLICA TRIGGER follow_signed_in_guest;
-<<<<<<< HEAD
-=======
     CREATE OR REPLACE TRIGGER follow_moved_show AFTER UPDATE ON show FOR EACH ROW
         WHEN (OLD.starts_at <> NEW.starts_at)
         EXECUTE FUNCTION follow_moved_show();
     ALTER TABLE show ENABLE REPLICA TRIGGER follow_moved_show;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_changed_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER publish_cancelled_sale;
-    ALTER TABLE sale ENABLE ALWAYS TRIGGER restore_archived_sale;
->>>>>>> h-pods
     EXECUTE format('CREATE SUBSCRIPTION holdfast_home CONNECTION %L PUBLICATION holdfast_pods '
                    'WITH (create_slot = false, slot_name = %L)', p_home, p_slot);
 END $$;
