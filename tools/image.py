@@ -66,8 +66,8 @@ def begin(folder: Path) -> Stage:
         place.mkdir(parents=True)
     layers = f"lowerdir=/,upperdir={stage.written},workdir={folder / 'work'}"
     run("mount", "-t", "overlay", "overlay", "-o", layers, str(stage.root))
-    for place in ("/proc", "/dev"):
-        run("mount", "--rbind", place, f"{stage.root}{place}")
+    for shared in ("/proc", "/dev"):
+        run("mount", "--rbind", shared, f"{stage.root}{shared}")
     shutil.copyfile("/etc/resolv.conf", stage.root / "etc" / "resolv.conf")
     (stage.root / "usr/local/bin/python").unlink(missing_ok=True)
     (stage.root / "usr/local/bin/python").symlink_to("/usr/bin/python3")

@@ -344,8 +344,8 @@ def render_rows(outcomes: list[Outcome]) -> Iterator[str]:
         by = {"here": "`tools/run_docs.py`", "not run": "–", "failed": "**failed**", "checked": "–"}
         place = f"[{page}]({page}#{section}) {section}" if section else f"[{page}]({page})"
         rows[place, one.block.language, by.get(one.how, f"`{one.how}`"), one.detail] += 1
-    for (place, language, by, detail), count in rows.items():
-        yield f"| {place} | {language} | {count} | {by} | {detail} |"
+    for (place, language, test, detail), count in rows.items():
+        yield f"| {place} | {language} | {count} | {test} | {detail} |"
 
 
 if __name__ == "__main__":
