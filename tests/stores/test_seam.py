@@ -44,6 +44,19 @@ class TestRule1OpenIsAllOrNothing:
         assert await till.taken() == {4: winner.number}
         assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
 
+    async def test_best_available_goes_on_to_seats_that_the_ledger_has(self, stage: Stage) -> None:
+        """Redis has lost the booking of the best seats: any others will do for a buyer who named none."""
+        till = await stage.till()
+        winner = await hold(stage.app, till.show, an_owner(), best=2)
+        await stage.pool(till.show).settle("release", winner.claim)
+
+        second = await hold(stage.app, till.show, an_owner(), best=2)
+
+        assert not set(second.seats) & set(winner.seats)
+        assert await till.taken() == dict.fromkeys(winner.seats, winner.number) | dict.fromkeys(
+            second.seats, second.number
+        )
+
     async def test_a_lapsed_row_goes_before_the_insert_that_needs_its_seat(self, stage: Stage) -> None:
         """No sweep has run; an insert that runs before the hold is expired would refuse a free seat."""
         till = await stage.till()

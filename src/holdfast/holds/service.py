@@ -291,11 +291,16 @@ class HoldService:
         return booking
 
     async def _refuse_unless_stale(self, request: HoldRequest, outcome: SeatsLost | OpeningRefused) -> None:
-        """A stale catalogue is not a refusal: the request is tried again with the current one."""
+        """A stale catalogue is not a refusal, nor is the loss of seats that the buyer did not name: the request
+        is tried again, with the current catalogue and map."""
         if isinstance(outcome, SeatsLost):
             if not outcome.rivals:  # free again: "taken" would be wrong, and the next try may have them
                 raise Busy(retry_after_s=1)
             metrics.add("holds_total", outcome="lost")
+            if not isinstance(
+                request.selection, NamedSeats
+            ):  # any others will do: the map has the correction
+                return
             raise await self._seats_taken(request, tuple(rival.seat for rival in outcome.rivals))
         if (refusal := refuse_opening(request, outcome, self._config)) is not None:
             raise refusal
