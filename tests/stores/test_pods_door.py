@@ -74,7 +74,7 @@ async def test_a_pack_has_the_tickets_of_every_pod(door: Door) -> None:
     assert answer.status_code == 200, answer.text
     pack = open_pack(b64decode(answer.json()["pack"]), DEVICE.private_bytes_raw(), door.keys)
     assert [(show.show_id, [one.seat for one in show.tickets]) for show in pack.shows] == [
-        (show, ["A-4"]) for show in door.shows
+        (show, ["A-4"]) for show in sorted(door.shows)
     ]
     gate, now = OfflineGate(pack), datetime.now(UTC).timestamp()
     verdicts = [gate.decide(one["code"], Way.ENTRY, now).verdict for one in door.tickets]
@@ -95,7 +95,7 @@ async def test_scans_are_counted_in_every_pod(door: Door) -> None:
     assert (again["verdict"], again["reason"]) == ("refused", "used")
     counts = (await door.device.get("/gate/counts")).json()["shows"]
     assert [(one["show_id"], one["tickets"], one["used"], one["inside"]) for one in counts] == [
-        (show, 1, 1, 1) for show in door.shows
+        (show, 1, 1, 1) for show in sorted(door.shows)
     ]
 
 
