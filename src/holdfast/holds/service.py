@@ -291,8 +291,8 @@ class HoldService:
         return booking
 
     async def _refuse_unless_stale(self, request: HoldRequest, outcome: SeatsLost | OpeningRefused) -> None:
-        """A stale catalogue is not a refusal, nor is the loss of seats that the buyer did not name: the request
-        is tried again, with the current catalogue and map."""
+        """A stale catalogue is not a refusal, nor is the loss of seats that the buyer did not name: the
+        request is tried again, with the current catalogue and map."""
         if isinstance(outcome, SeatsLost):
             if not outcome.rivals:  # free again: "taken" would be wrong, and the next try may have them
                 raise Busy(retry_after_s=1)
