@@ -3,15 +3,17 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from string import Formatter
+from typing import ClassVar
 
 import pytest
 from babel.core import Locale
 
 from holdfast.accounts import LANGUAGES, LOCALES, choose_locale
 from holdfast.site.cookies import is_same_origin, parse_cookies, safe_path, set_cookie
-from holdfast.site.i18n import CLDR_PLURALS, Text
-from holdfast.site.templates_env import catalogue_for, localiser_for
+from holdfast.site.i18n import CLDR_PLURALS, Text, parse_catalogue
+from holdfast.site.templates_env import catalogue_for, load_catalogue, localiser_for
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 NUMBERS = range(1001)
@@ -179,3 +181,55 @@ def test_a_cookie_is_read_as_it_was_set_and_others_are_left_alone() -> None:
     assert parse_cookies(b"holdfast=" + b"x" * 20_000) == {}
     assert parse_cookies(b'a[b]={"c": 1, "d"; =; ;;holdfast=a-b') == {"holdfast": "a-b"}
     assert parse_cookies(None) == {}
+
+
+class TestParsedCatalogues:
+    """The first process parses the texts and stores the result; reading it takes a twentieth of the time."""
+
+    CONTENT = b"""
+msgid ""
+msgstr "Plural-Forms: nplurals=2; plural=(n != 1);\\n"
+
+msgid "seats.count"
+msgid_plural "seats.count"
+msgstr[0] "{count} seat"
+msgstr[1] "{count} seats"
+
+msgid "seats.hold"
+msgstr "Hold"
+"""
+    TEXTS: ClassVar = {"seats.count": ("{count} seat", "{count} seats"), "seats.hold": "Hold"}
+
+    def test_what_is_read_is_what_was_parsed(self, tmp_path: Path) -> None:
+        parsed = load_catalogue(self.CONTENT, tmp_path)
+        read = load_catalogue(self.CONTENT, tmp_path)
+
+        assert parsed == read == parse_catalogue(self.CONTENT) == load_catalogue(self.CONTENT, None)
+        assert read.texts == self.TEXTS
+        assert [read.build().plural_index(number) for number in (0, 1, 2)] == [1, 0, 1]
+
+    def test_it_is_read_and_not_parsed_again(self, tmp_path: Path) -> None:
+        load_catalogue(self.CONTENT, tmp_path)
+        (file,) = tmp_path.iterdir()
+        file.write_bytes(file.read_bytes().replace(b"Hold", b"Stored"))
+
+        assert load_catalogue(self.CONTENT, tmp_path).texts["seats.hold"] == "Stored"
+
+    def test_other_texts_are_another_file(self, tmp_path: Path) -> None:
+        load_catalogue(self.CONTENT, tmp_path)
+
+        changed = load_catalogue(self.CONTENT.replace(b'"Hold"', b'"Hold seats"'), tmp_path)
+
+        assert changed.texts["seats.hold"] == "Hold seats"
+
+    def test_half_a_file_is_parsed_and_replaced(self, tmp_path: Path) -> None:
+        load_catalogue(self.CONTENT, tmp_path)
+        (file,) = tmp_path.iterdir()
+        whole = file.read_bytes()
+        file.write_bytes(whole[:20])
+
+        assert load_catalogue(self.CONTENT, tmp_path).texts == self.TEXTS
+        assert file.read_bytes() == whole
+
+    def test_without_a_folder_to_write_to_it_is_parsed(self, tmp_path: Path) -> None:
+        assert load_catalogue(self.CONTENT, tmp_path / "missing").texts == self.TEXTS

@@ -15,6 +15,8 @@ from io import BytesIO
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from holdfast.money import to_major
 
 FORMATTED_MAX = 4096  # cached values per formatter, about 100 bytes each
@@ -30,8 +32,18 @@ class MessageCatalogue:
     plural_index: Callable[[int], int]  # the catalogue's Plural-Forms rule: which form fits a number
 
 
-def parse_catalogue(content: bytes) -> MessageCatalogue:
-    """Reads a .po file."""
+class ParsedCatalogue(msgspec.Struct, frozen=True):
+    """A .po file, in a form that is read again in a millisecond."""
+
+    plural_expr: str
+    texts: dict[str, Text]
+
+    def build(self) -> MessageCatalogue:
+        return MessageCatalogue(self.texts, c2py(self.plural_expr))
+
+
+def parse_catalogue(content: bytes) -> ParsedCatalogue:
+    """Reads a .po file: some 30 ms."""
     from babel.messages.pofile import read_po
 
     messages = read_po(BytesIO(content))
@@ -44,7 +56,7 @@ def parse_catalogue(content: bytes) -> MessageCatalogue:
                 texts[key] = text
             case (str(key), *_), (list() | tuple()) as forms:
                 texts[key] = tuple(forms)
-    return MessageCatalogue(texts, c2py(messages.plural_expr))
+    return ParsedCatalogue(messages.plural_expr, texts)
 
 
 class Localiser:

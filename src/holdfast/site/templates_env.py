@@ -2,10 +2,12 @@
 
 import gzip
 import hashlib
+import os
 import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -15,8 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from holdfast.accounts import LANGUAGES, LOCALES
-from holdfast.site.i18n import Localiser, MessageCatalogue, parse_catalogue
+from holdfast.site.i18n import Localiser, MessageCatalogue, ParsedCatalogue, parse_catalogue
 from holdfast.web.responses import PAGE_TOKENS
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ ALONE = re.compile(
 )
 PART = re.compile(TEXT)
 PACK_LEVEL = 5
-COMPILED_BYTES = 2_000_000  # of all templates in all languages, and more
+COMPILED_BYTES = 2_500_000  # of all templates and texts in all languages, and more
 # Of zlib, for a page that is packed for one person: level, method, gzip with a window of 8 kB, memory. Most
 # of the time for a few kilobytes is spent on making room for many: so it is 32 µs, and 105 as gzip does it.
 GZIP_QUICKLY = (1, zlib.DEFLATED, 16 + 13, 5)
@@ -99,10 +103,25 @@ def localiser_for(locale: str) -> Localiser:
 
 @cache
 def catalogue_for(language: str) -> MessageCatalogue:
-    """Parsed once per process: about 10 ms per language."""
     assert set(LOCALES) == set(LANGUAGES)
     file = FOLDER.joinpath("locales", language, "LC_MESSAGES", "messages.po")
-    return parse_catalogue(file.read_bytes())
+    return load_catalogue(file.read_bytes(), _bytecode_folder()).build()
+
+
+def load_catalogue(content: bytes, folder: Path | None) -> ParsedCatalogue:
+    """Parsed by the first process, which leaves the result for the others, as Python does with modules."""
+    if folder is None:
+        return parse_catalogue(content)
+    file = folder / f"{hashlib.sha256(content).hexdigest()}.catalogue"
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=ParsedCatalogue)
+    except (OSError, msgspec.DecodeError):
+        parsed = parse_catalogue(content)
+    draft = file.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):  # then each process parses it
+        draft.write_bytes(msgspec.json.encode(parsed))
+        draft.replace(file)  # whole or not at all: other processes read it meanwhile
+    return parsed
 
 
 @cache
