@@ -36,6 +36,7 @@ def prepare(words: list[str]) -> None:
     parser.add_argument("--trial", action="store_true", help="no warnings: nothing is sold here")
     parser.add_argument("--begin", action="store_true", help="make the first administrator's link")
     given = parser.parse_args(words)
+    load_redis()
 
     from holdfast.runtime import workers
 

@@ -36,7 +36,7 @@ from holdfast.cli.simulation import capacity, simulate
 from holdfast.cli.verify_draw import verify_draw
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
-from holdfast.lean_import import load_structlog, skip_collecting
+from holdfast.lean_import import load_redis, load_structlog, skip_collecting
 from holdfast.runtime.exit_codes import run_and_exit
 from holdfast.runtime.secret_files import load_config
 
@@ -220,6 +220,7 @@ def doctor(data: Data = None, as_json: AsJson = False) -> None:
     seconds. Exit code 1: something must be put right first.
     """
     load_structlog()
+    load_redis()
     from holdfast.cli.doctor import report
 
     asyncio.run(report(_config(data), as_json))
@@ -267,6 +268,7 @@ def _announce(opened: "Launched") -> None:
 async def _with_app(config: Config, act: Callable[["App"], Awaitable[Result]]) -> Result:
     """`act` on an open box office whose schema is up to date."""
     load_structlog()
+    load_redis()
     from holdfast.app import open_app
     from holdfast.engines import startup_checks as checks
     from holdfast.engines.migrate import plan
