@@ -211,9 +211,9 @@ msgstr "Hold"
     def test_it_is_read_and_not_parsed_again(self, tmp_path: Path) -> None:
         load_catalogue(self.CONTENT, tmp_path)
         (file,) = tmp_path.iterdir()
-        file.write_bytes(file.read_bytes().replace(b"Hold", b"Kept"))
+        file.write_bytes(file.read_bytes().replace(b"Hold", b"Stored"))
 
-        assert load_catalogue(self.CONTENT, tmp_path).texts["seats.hold"] == "Kept"
+        assert load_catalogue(self.CONTENT, tmp_path).texts["seats.hold"] == "Stored"
 
     def test_other_texts_are_another_file(self, tmp_path: Path) -> None:
         load_catalogue(self.CONTENT, tmp_path)
