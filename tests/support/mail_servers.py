@@ -112,9 +112,9 @@ class Office:
     others: list["Office"]
 
     async def consume(self) -> None:
-        await self.app.outbox.settle(1_000_000)
-        for one in self.offices:
+        for one in (self, *self.others):
             await one.app.outbox.settle(1_000_000)
+        for one in self.offices:
             while await one.consumer_worker.consume():
                 pass
 
