@@ -74,8 +74,11 @@ async def test_seats_that_are_released_hours_before_a_show_follow_its_new_start(
     show = await a_pod_show(app)
     pod = app.router.for_show(show)
     body = {"seats": ["A-1"], "name": "sponsor", "release_hours_before": 24}
-    made = await admin.post(f"/admin/shows/{show}/blocks", body)
-    assert made.status_code == 201, made.text
+
+    async def is_blocked() -> bool:  # as soon as the router knows where the show is
+        return (await admin.post(f"/admin/shows/{show}/blocks", body)).status_code == 201
+
+    await until(is_blocked)
     starts = datetime.now(UTC) + timedelta(days=4)
 
     await changes(

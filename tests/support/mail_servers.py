@@ -112,17 +112,16 @@ class Office:
     others: list["Office"]
 
     async def consume(self) -> None:
-        await self.app.outbox.settle(1_000_000)
-        while await self.consumer_worker.consume():
-            pass
-        for other in self.others:
-            await other.consume()
+        for one in (self, *self.others):
+            await one.app.outbox.settle(1_000_000)
+        for one in self.offices:
+            while await one.consumer_worker.consume():
+                pass
 
     async def send(self) -> None:
-        while await self.post.send():
-            pass
-        for other in self.others:
-            await other.send()
+        for one in self.offices:
+            while await one.post.send():
+                pass
 
     async def consume_and_send(self) -> None:
         await self.consume()
