@@ -67,7 +67,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=tickets.example \\
 ANOTHER_MACHINE = f"""{BACKGROUND}
 echo 127.0.0.1 db.internal >> /etc/hosts
 ca=/etc/ssl/db-ca.pem key=/etc/ssl/db-key.pem
-openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=db.internal \\
+openssl req -x509 -newkey rsa:2048 -nodes -days 90 -subj /CN=db.internal \\
     -addext subjectAltName=DNS:db.internal -keyout $key -out $ca 2> /dev/null
 install -m 600 -o postgres $key $MACHINE_SOCKETS/key.pem
 install -m 644 $ca $MACHINE_SOCKETS/ca.pem

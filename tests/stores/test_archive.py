@@ -189,6 +189,17 @@ class TestArchive:
         with pytest.raises(SaleArchived):
             await app.show_editor(Scope(1, True)).change_show(show, change)
 
+    async def test_an_archive_without_shows_can_be_audited(self, app: App, tmp_path: Path) -> None:
+        """Of a young house: the nightly jobs of both must not fail until the first show is old enough."""
+        env = {**environment(app.config), "HOLDFAST_ARCHIVE_AFTER_D": "100000"}
+        folder = str(tmp_path / "srv" / "files")
+
+        ended = await run_holdfast("archive", folder, "--json", **env)
+        audited = await run_holdfast("audit", "--archive", folder, **env)
+
+        assert (ended.code, ended.page) == (0, {"shows": []})
+        assert audited.code == 0, audited.output
+
     async def test_killed_at_any_step_it_goes_on(self, app: App, tmp_path: Path) -> None:
         """The next run completes what a killed one has begun, and nothing is lost in between."""
         shows = [await a_past_show(app) for _ in range(3)]

@@ -39,6 +39,10 @@ def archive(
     buy. The files have numbers of accounts, and no other personal data.
     """
     require_pyarrow()
+    try:  # also when there is nothing to archive yet: an audit reads it every night
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise OperatorError(f"the folder {folder} cannot be made: {error.strerror}") from None
     done: list[Archived] = []
 
     def note(one: "Archived") -> None:

@@ -149,7 +149,7 @@ async def _connections(connection: Queryable, config: Config) -> Finding:
 
 def judge_connections(*, most: int, others: int, per_process: int, processes: int) -> Finding:
     wanted = processes * per_process + FOR_COMMANDS
-    detail = f"PostgreSQL allows {most}, others use {others}, our {processes} processes up to {wanted}"
+    detail = f"PostgreSQL allows {most}, others use {others}, ours here ({processes}) up to {wanted}"
     if others + wanted > most:
         fix = (
             f"raise max_connections of PostgreSQL to {others + wanted + FOR_COMMANDS} or more, or lower "
