@@ -162,7 +162,7 @@ async def test_deliveries_and_figures_are_visible_to_the_shows_organiser_only(
     again = await organiser.send("POST", f"{HOOKS}/{mine['endpoint_id']}/deliveries/{fact_id}/replay")
     assert decode_ok(again)["state"] == "queued"
     nothing = decode_ok(await rival.send("GET", f"{HOOKS}/{theirs['endpoint_id']}/deliveries"))
-    assert nothing == {"deliveries": [], "next": None}
+    assert nothing == {"deliveries": [], "next": None, "complete": True, "missing_pods": []}
 
     of_show = decode_ok(await organiser.send("GET", f"/shows/{show}/figures"))
     assert of_show["figures"]["seats_sold"] == 2

@@ -132,7 +132,8 @@ async def test_a_show_that_was_left_closed_opens_when_the_change_has_arrived(
     pod = app.router.directory.pod_of(show)
     close = ("SELECT fence_show($1, 1)", "ALTER SUBSCRIPTION holdfast_home DISABLE")
     await sql(pod_house, pod, *close, show=show)
-    await app.postgres.execute("UPDATE price SET price_minor = 1700 WHERE show_id = $1", show)
+    layout = await a_larger_hall(app)
+    await app.postgres.execute("UPDATE show SET layout_hash = $2 WHERE id = $1", show, layout)
     mover = ShowMover(app.config.database_url, await databases(app))
 
     opening = asyncio.create_task(mover.move(show, pod))
@@ -144,4 +145,4 @@ async def test_a_show_that_was_left_closed_opens_when_the_change_has_arrived(
     database = app.router.for_show(show).postgres
     assert not was_open
     assert show not in await PodStore(database).fenced_shows()
-    assert await database.fetchval("SELECT price_minor FROM price WHERE show_id = $1", show) == 1700
+    assert await database.fetchval("SELECT layout_hash FROM show WHERE id = $1", show) == layout

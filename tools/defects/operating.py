@@ -38,15 +38,6 @@ STARTING = (
         (f"{ENGINES}/turns.py", "                metrics.withdraw(measured)\n", ""),
     ),
     undo(
-        "the doctor only warns of a server for limits that wants another password",
-        f"{DOCTOR} -k has_a_remedy",
-        (
-            "src/holdfast/runtime/check_redis.py",
-            'Finding(what, Severity.FAIL, "refuses us", str(trouble))',
-            'Finding(what, Severity.WARN, "not reached", str(trouble))',
-        ),
-    ),
-    undo(
         "the sandbox beside a server listens on every address",
         f"{FIRST_START} -k this_machine_only",
         (
@@ -236,8 +227,8 @@ GROWING = (
         f"{GROWTH} -k only_one_of_two",
         (
             f"{ENGINES}/turns.py",
-            "            return await job() if mine else 0\n",
-            "            return await job()\n",
+            "            if not mine:\n",
+            "            if False:\n",
         ),
     ),
     undo(

@@ -8,6 +8,15 @@ NODES = "src/holdfast/engines/redis_cluster.py"
 
 MUTANTS = (
     undo(
+        "the doctor only warns of a server for limits that wants another password",
+        "tests/stores/test_doctor.py -k has_a_remedy",
+        (
+            "src/holdfast/runtime/check_redis.py",
+            'Finding(what, Severity.FAIL, "refuses us", str(trouble))',
+            'Finding(what, Severity.WARN, "not reached", str(trouble))',
+        ),
+    ),
+    undo(
         "one dead node of a cluster sends all shows of a batch to the ledger",
         f"{CLUSTER} -k only_its_shows",
         (

@@ -28,7 +28,6 @@ from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Queries
 from holdfast.engines.startup_checks import connect
 from holdfast.outbox import Outbox
-from holdfast.pods.catch_up import wait_for_home
 from holdfast.pods.close import FENCE_LOCK_WITHIN
 from holdfast.pods.directory import Ownership, load_owner
 from holdfast.pods.place import HOME
@@ -91,7 +90,7 @@ class ShowMover:
     async def _finish(self, show_id: int, owner: Ownership, home: asyncpg.Connection) -> None:
         """What a mover that died has left: rows in other databases, or a fence in the show's own.
 
-        The fence may be that of a change of the catalogue (close.py), which has to arrive first.
+        The fence may be that of another layout (close.py), which has to arrive before the show is sold.
         """
         for pod in self._pods.values():
             async with _connected(pod.url) as database:
@@ -99,7 +98,7 @@ class ShowMover:
                     await _remove_rows(database, show_id)
                     continue
                 if pod.name != HOME:
-                    await _wait_for_changes(home, database, pod.name)
+                    await _wait_for_layout(home, database, show_id)
                 await database.execute(Q.remove_fence, show_id, owner.epoch)
 
 
@@ -207,13 +206,18 @@ class _Move:
         await self._source.drop_map(self._show_id)
 
 
-async def _wait_for_changes(home: asyncpg.Connection, pod: asyncpg.Connection, name: str) -> None:
+async def _wait_for_layout(home: asyncpg.Connection, pod: asyncpg.Connection, show_id: int) -> None:
+    layout = await home.fetchval(Q.layout_of_show, show_id)
+
+    async def has_arrived() -> bool:
+        return bool(await pod.fetchval(Q.layout_of_show, show_id) == layout)
+
     try:
-        await wait_for_home(home, pod, name, ARRIVED_WITHIN_S)
+        await wait_until(has_arrived, ARRIVED_WITHIN_S)
     except TimeoutError:
         raise OperatorError(
-            f"{name} has not received all changes of home: try again when replication has caught up; see "
-            "`holdfast pod list`"
+            f"the pod of show {show_id} has not received its new layout: try again when replication has "
+            "caught up; see `holdfast pod list`"
         ) from None
 
 

@@ -42,6 +42,9 @@ SELECT name FROM pod_identity;
 -- name: knows_pods
 SELECT to_regclass('pod_identity') IS NOT NULL;
 
+-- name: layout_of_show
+SELECT layout_hash FROM show_detail WHERE show_id = $1;
+
 -- name: fence
 SELECT fence_show($1, $2);
 

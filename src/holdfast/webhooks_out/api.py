@@ -112,10 +112,7 @@ async def list_webhook_deliveries(request: Request) -> Response:
     refusals=(NoSuchEndpoint, NoSuchDelivery, EndpointOff),
 )
 async def replay_webhook_delivery(request: Request) -> Response:
-    """Send one fact again, whatever its state. `fact`: the `webhook_id` of its delivery.
-
-    With `pod` it is the number of a fact of that pod.
-    """
+    """Send one fact again, whatever its state. `fact`: the `webhook_id` of its delivery."""
     pod, webhook_id = query(PodQuery, request).pod, request.path_params["fact"]
     return answer(200, await replay_delivery(get_app(request), _which(request), webhook_id, pod), NO_STORE)
 

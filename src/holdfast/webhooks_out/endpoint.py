@@ -58,20 +58,11 @@ class EndpointPage(Struct, frozen=True, kw_only=True):
     made_at: datetime
 
 
-class PodSwitch(Struct, frozen=True):
-    """A pod that has switched an endpoint off: what happens in its shows is not delivered."""
-
-    pod: str
-    off_reason: str | None
-    failing_since: datetime | None
-
-
 class ListedEndpoint(EndpointPage, frozen=True, kw_only=True):
-    """With the pods in which it is off, although it is on: switching it on switches it on everywhere."""
+    """With the pods that have switched it off."""
 
-    off_in: list[PodSwitch] = msgspec.field(default_factory=list)
-    complete: bool = True  # false: some databases cannot be reached, it may be off there
-    missing_pods: list[str] = msgspec.field(default_factory=list)
+    off_in: dict[str, str] = msgspec.field(default_factory=dict)  # why, by pod; on at home is on everywhere
+    missing_pods: list[str] = msgspec.field(default_factory=list)  # cannot be reached: it may be off there
 
 
 class CreatedEndpoint(Struct, frozen=True):

@@ -39,12 +39,11 @@ async def _add_switches(
     """What is off at home is off everywhere."""
     switched_on = [page.endpoint_id for page in pages if page.active]
     answers = await ask_every_pod(app, lambda each: each.webhooks_out.switched_off(switched_on))
-    pods = [off for each, off in answers.found if each is not app]
+    pods = [(each.pod, off) for each, off in answers.found if each is not app]
     listed = [
         ListedEndpoint(
             **asdict(page),
-            off_in=[off[page.endpoint_id] for off in pods if page.endpoint_id in off],
-            complete=answers.is_complete,
+            off_in={pod: off[page.endpoint_id] for pod, off in pods if page.endpoint_id in off},
             missing_pods=answers.away,
         )
         for page in pages

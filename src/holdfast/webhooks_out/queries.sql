@@ -20,7 +20,7 @@ SELECT *
  LIMIT $3;
 
 -- name: switched_off
-SELECT id, off_reason, failing_since FROM webhook_endpoint WHERE id = ANY ($1) AND NOT active;
+SELECT id, off_reason FROM webhook_endpoint WHERE id = ANY ($1) AND NOT active;
 
 -- name: endpoint
 -- Another organiser's: no row.
@@ -160,7 +160,7 @@ DELETE FROM webhook_delivery
         LIMIT $2));
 
 -- name: forget_orphans
--- In a pod: replication deletes an endpoint without its deliveries. Reads one entry of the index per endpoint.
+-- In a pod: replication deletes an endpoint without its deliveries. Reads an entry of the index per endpoint.
 WITH RECURSIVE receiver AS (
      SELECT min(endpoint_id) AS id FROM webhook_delivery
       UNION ALL

@@ -37,7 +37,6 @@ from holdfast.webhooks_out.endpoint import (
     EndpointChange,
     EndpointPage,
     NewEndpoint,
-    PodSwitch,
     check_url,
     endpoint_page,
     validate_kinds,
@@ -91,10 +90,10 @@ class OutgoingWebhooks:
         rows = await self._postgres.fetch(Q.endpoints, organiser_id, before, limit)
         return [endpoint_page(row) for row in rows]
 
-    async def switched_off(self, endpoint_ids: Sequence[int]) -> dict[int, PodSwitch]:
-        """In this database, by endpoint."""
+    async def switched_off(self, endpoint_ids: Sequence[int]) -> dict[int, str]:
+        """Why, by endpoint: those that are off in this database."""
         rows = await self._postgres.fetch(Q.switched_off, endpoint_ids)
-        return {row["id"]: PodSwitch(self._pod, row["off_reason"], row["failing_since"]) for row in rows}
+        return {row["id"]: row["off_reason"] or "" for row in rows}
 
     async def endpoint(self, endpoint_id: int, organiser_id: int | None) -> EndpointPage:
         return _found(await self._postgres.fetchrow(Q.endpoint, endpoint_id, organiser_id))
