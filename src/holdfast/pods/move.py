@@ -90,7 +90,7 @@ class ShowMover:
     async def _finish(self, show_id: int, owner: Ownership, home: asyncpg.Connection) -> None:
         """What a mover that died has left: rows in other databases, or a fence in the show's own.
 
-        The fence may be that of another layout (close.py): opened before it arrives, the pod would sell the old.
+        The fence may be that of another layout (close.py), which has to arrive before the show is sold.
         """
         async with _connected(self._pods[owner.pod].url) as own:
             await _require_copy(own, show_id, owner)
@@ -225,8 +225,8 @@ async def _wait_for_layout(home: asyncpg.Connection, pod: asyncpg.Connection, sh
         await wait_until(has_arrived, ARRIVED_WITHIN_S)
     except TimeoutError:
         raise OperatorError(
-            f"the pod of show {show_id} has not received its new layout: try again when replication has caught "
-            "up; see `holdfast pod list`"
+            f"the pod of show {show_id} has not received its new layout: try again when replication has "
+            "caught up; see `holdfast pod list`"
         ) from None
 
 
