@@ -36,8 +36,8 @@ BEGIN
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
         SELECT show_id, owner_id, sum(cardinality(seats::int[]))::int, max(seats_max),
                count(*) FILTER (WHERE claim_id LIKE '%@%')::int
-          FROM (SELECT unnest(p_show) AS show_id, unnest(p_owner) AS owner_id, unnest(p_number) AS number,
-                       unnest(p_seats) AS seats, unnest(p_max) AS seats_max, unnest(p_claim) AS claim_id) AS a
+          FROM unnest(p_show, p_owner, p_number, p_seats, p_max, p_claim)
+            AS a (show_id, owner_id, number, seats, seats_max, claim_id)
          WHERE number IS NOT NULL
       GROUP BY show_id, owner_id
         HAVING sum(cardinality(seats::int[])) <= max(seats_max)

@@ -11,9 +11,6 @@
 --
 -- The common case is five short statements over arrays. Only when a key rejects the batch does the function
 -- find out which request lost, to whom, and what can still be saved.
---
--- Arrays are unnested in the list of columns there. In FROM each of them is copied into a store of its own
--- first, which was a fifth of the time of a batch.
 
 DROP FUNCTION IF EXISTS open_holds(
     bigint[], bigint[], text[], bigint[], text[], text[], int[], bigint[], text[], text[], text[], bigint[],
@@ -31,7 +28,8 @@ DECLARE
     v_outcome text[];
     v_epoch   bigint[];
     v_max     int[];
-    v_number  bigint[];  -- the booking opened for each request; NULL: none
+    -- the booking opened for each request; NULL: none
+    v_number  bigint[] := ARRAY(SELECT new_number() FROM unnest(p_show));
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
     v_details jsonb;
@@ -42,15 +40,14 @@ BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
     -- commits after it has read the bookings. Skipped if it is taken: waiting here would make the buyers of
     -- all other shows in the batch wait for this one.
-    SELECT array_agg(sale_verdict(sale, requested.revision, requested.amount = 0 AND requested.confirms_free,
-                                  p_by_ledger) ORDER BY requested.ord),
+    SELECT array_agg(sale_verdict(sale, requested.revision, requested.is_done, p_by_ledger)
+                     ORDER BY requested.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY requested.ord),
-           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord),
-           array_agg(new_number() ORDER BY requested.ord)
-      INTO v_outcome, v_epoch, v_max, v_number
-      FROM (SELECT unnest(p_show) AS show_id, unnest(p_revision) AS revision, unnest(p_amount) AS amount,
-                   unnest(p_confirms_free) AS confirms_free,
-                   generate_subscripts(p_show, 1) AS ord) AS requested
+           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord)
+      INTO v_outcome, v_epoch, v_max
+      FROM (SELECT show_id, revision, amount = 0 AND confirms_free AS is_done, ord
+              FROM unnest(p_show, p_revision, p_amount, p_confirms_free) WITH ORDINALITY
+                AS a (show_id, revision, amount, confirms_free, ord)) AS requested
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show)
                  ORDER BY show_id FOR SHARE SKIP LOCKED) AS sale
      USING (show_id);
@@ -68,15 +65,13 @@ BEGIN
     v_easy := v_outcome <@ ARRAY['held', 'confirmed', 'locked'];
     IF v_easy THEN
         BEGIN
-            WITH opened AS (
-                INSERT INTO booking
-                SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
-                                           p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
-                                           p_revision)
-             RETURNING show_id, number, seats
-            )
+            INSERT INTO booking
+            SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                       p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
+                                       p_revision);
             INSERT INTO taken_seat (show_id, seat, number)
-            SELECT show_id, unnest(seats) AS seat, number FROM opened ORDER BY show_id, seat;
+            SELECT show_id, seat, number FROM requested_seats(p_show, p_seats, v_number)
+          ORDER BY show_id, seat;
         EXCEPTION WHEN unique_violation THEN
             v_easy := false;
         END;
@@ -142,11 +137,11 @@ BEGIN
     -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
     INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
     SELECT show_id, number, 'hold', 'held', number, owner_id
-      FROM (SELECT unnest(p_show) AS show_id, unnest(v_number) AS number, unnest(p_owner) AS owner_id) AS a
+      FROM unnest(p_show, v_number, p_owner) AS a (show_id, number, owner_id)
      WHERE number IS NOT NULL;
     PERFORM add_facts(array_agg(show_id), array_agg(number), array_agg('booking.held'::text),
                       array_agg(now() + left_ms * interval '1 ms'))
-       FROM (SELECT unnest(p_show) AS show_id, unnest(v_number) AS number, unnest(p_left_ms) AS left_ms) AS a
+       FROM unnest(p_show, v_number, p_left_ms) AS a (show_id, number, left_ms)
       WHERE number IS NOT NULL;
     IF 'confirmed' = ANY (v_outcome) THEN
         PERFORM record_moves(array_agg(show_id), array_agg(number), 'confirm', NULL)
@@ -154,12 +149,7 @@ BEGIN
           WHERE outcome = 'confirmed';
     END IF;
 
-    outcomes := v_outcome;
-    numbers := v_number;
-    epochs := v_epoch;
-    opened_at := now();
-    details := v_details;
-    RETURN NEXT;  -- these variables are the columns of the result
+    RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
 -- Whether a sale accepts a request, and whether nothing is left to do for it (p_is_done). Half a second of
@@ -191,11 +181,10 @@ CREATE OR REPLACE FUNCTION new_bookings(
     SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
            claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
            now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision
-      FROM (SELECT unnest(p_show) AS show_id, unnest(p_number) AS number, unnest(p_outcome) AS outcome,
-                   unnest(p_owner) AS owner_id, unnest(p_request) AS request_id, unnest(p_hash) AS body_hash,
-                   unnest(p_claim) AS claim_id, unnest(p_note) AS note, unnest(p_left_ms) AS left_ms,
-                   unnest(p_currency) AS currency, unnest(p_seats) AS seats, unnest(p_prices) AS prices,
-                   unnest(p_amount) AS amount, unnest(p_revision) AS revision) AS a
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount, revision)
      WHERE outcome IN ('held', 'confirmed');
 $$;
 

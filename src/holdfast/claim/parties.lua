@@ -11,9 +11,8 @@ local function count(field, by)
   if redis.call("HINCRBY", owners_key, field, by) <= 0 then redis.call("HDEL", owners_key, field) end
 end
 
-local function party_of(id)  -- by a plain search: every claim comes by here, and most name no party
-  local at = string.find(id, "@", 1, true)
-  return at and string.sub(id, at + 1)
+local function party_of(id)
+  return string.match(id, "@(.+)$")
 end
 
 -- The same request may come again from another party: its id is compared without it.

@@ -9,12 +9,8 @@ end
 
 -- A run's states now, and after some seats are taken: is there a single that was none before?
 local function leaves_single(states, after)
-<<<<<<< HEAD
-  if not string.find("-" .. after .. "-", "[^A]A[^A]") then return false end  -- none at all, as nearly always
-=======
   -- One search instead of a look at every seat: nearly always there is no single at all.
   if not string.find("-" .. after .. "-", "[^A]A[^A]") then return false end
->>>>>>> h-hold
   for i = 1, #states do
     if is_single(after, i) and not is_single(states, i) then return true end
   end

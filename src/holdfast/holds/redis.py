@@ -88,9 +88,7 @@ class HoldScripts:
     def _arguments(self, request: HoldRequest) -> tuple[object, ...]:
         show, selection = request.show, request.selection
         ttl_ms = show.hold_ttl_s * 1000 + self._claim_grace_ms
-        # The owner as text: it becomes part of fields, and Lua takes longer to write a number.
-        owner = str(request.owner_id)
-        first = (request.claim_id, owner, ttl_ms, show.owner_seats_max, request.is_guest)
+        first = (request.claim_id, request.owner_id, ttl_ms, show.owner_seats_max, request.is_guest)
         match selection:
             case NamedSeats():
                 seats = selection.seats

@@ -8,9 +8,8 @@ CREATE OR REPLACE FUNCTION add_facts(
 BEGIN
     INSERT INTO outbox (show_id, number, kind, ends_at, body)
     SELECT show_id, number, kind, ends_at, body
-      FROM (SELECT unnest(p_show) AS show_id, unnest(p_number) AS number, unnest(p_kind) AS kind,
-                   unnest(p_ends_at) AS ends_at, unnest(p_body) AS body,
-                   generate_subscripts(p_show, 1) AS ord) AS a
+      FROM unnest(p_show, p_number, p_kind, p_ends_at, p_body) WITH ORDINALITY
+        AS a (show_id, number, kind, ends_at, body, ord)
   ORDER BY ord;
 END $$;
 
