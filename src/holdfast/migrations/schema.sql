@@ -85,9 +85,8 @@ CREATE FUNCTION add_facts(p_show bigint[], p_number bigint[], p_kind text[], p_e
 BEGIN
     INSERT INTO outbox (show_id, number, kind, ends_at, body)
     SELECT show_id, number, kind, ends_at, body
-      FROM (SELECT unnest(p_show) AS show_id, unnest(p_number) AS number, unnest(p_kind) AS kind,
-                   unnest(p_ends_at) AS ends_at, unnest(p_body) AS body,
-                   generate_subscripts(p_show, 1) AS ord) AS a
+      FROM unnest(p_show, p_number, p_kind, p_ends_at, p_body) WITH ORDINALITY
+        AS a (show_id, number, kind, ends_at, body, ord)
   ORDER BY ord;
 END $$;
 
@@ -995,8 +994,8 @@ BEGIN
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
         SELECT show_id, owner_id, sum(cardinality(seats::int[]))::int, max(seats_max),
                count(*) FILTER (WHERE claim_id LIKE '%@%')::int
-          FROM (SELECT unnest(p_show) AS show_id, unnest(p_owner) AS owner_id, unnest(p_number) AS number,
-                       unnest(p_seats) AS seats, unnest(p_max) AS seats_max, unnest(p_claim) AS claim_id) AS a
+          FROM unnest(p_show, p_owner, p_number, p_seats, p_max, p_claim)
+            AS a (show_id, owner_id, number, seats, seats_max, claim_id)
          WHERE number IS NOT NULL
       GROUP BY show_id, owner_id
         HAVING sum(cardinality(seats::int[])) <= max(seats_max)
@@ -2154,11 +2153,10 @@ CREATE FUNCTION new_bookings(p_show bigint[], p_number bigint[], p_outcome text[
     SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
            claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
            now(), now() + left_ms * interval '1 ms', CASE outcome WHEN 'confirmed' THEN now() END, revision
-      FROM (SELECT unnest(p_show) AS show_id, unnest(p_number) AS number, unnest(p_outcome) AS outcome,
-                   unnest(p_owner) AS owner_id, unnest(p_request) AS request_id, unnest(p_hash) AS body_hash,
-                   unnest(p_claim) AS claim_id, unnest(p_note) AS note, unnest(p_left_ms) AS left_ms,
-                   unnest(p_currency) AS currency, unnest(p_seats) AS seats, unnest(p_prices) AS prices,
-                   unnest(p_amount) AS amount, unnest(p_revision) AS revision) AS a
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount, revision)
      WHERE outcome IN ('held', 'confirmed');
 $$;
 
@@ -2196,7 +2194,8 @@ DECLARE
     v_outcome text[];
     v_epoch   bigint[];
     v_max     int[];
-    v_number  bigint[];  -- the booking opened for each request; NULL: none
+    -- the booking opened for each request; NULL: none
+    v_number  bigint[] := ARRAY(SELECT new_number() FROM unnest(p_show));
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
     v_details jsonb;
@@ -2207,15 +2206,14 @@ BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
     -- commits after it has read the bookings. Skipped if it is taken: waiting here would make the buyers of
     -- all other shows in the batch wait for this one.
-    SELECT array_agg(sale_verdict(sale, requested.revision, requested.amount = 0 AND requested.confirms_free,
-                                  p_by_ledger) ORDER BY requested.ord),
+    SELECT array_agg(sale_verdict(sale, requested.revision, requested.is_done, p_by_ledger)
+                     ORDER BY requested.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY requested.ord),
-           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord),
-           array_agg(new_number() ORDER BY requested.ord)
-      INTO v_outcome, v_epoch, v_max, v_number
-      FROM (SELECT unnest(p_show) AS show_id, unnest(p_revision) AS revision, unnest(p_amount) AS amount,
-                   unnest(p_confirms_free) AS confirms_free,
-                   generate_subscripts(p_show, 1) AS ord) AS requested
+           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord)
+      INTO v_outcome, v_epoch, v_max
+      FROM (SELECT show_id, revision, amount = 0 AND confirms_free AS is_done, ord
+              FROM unnest(p_show, p_revision, p_amount, p_confirms_free) WITH ORDINALITY
+                AS a (show_id, revision, amount, confirms_free, ord)) AS requested
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show)
                  ORDER BY show_id FOR SHARE SKIP LOCKED) AS sale
      USING (show_id);
@@ -2233,15 +2231,13 @@ BEGIN
     v_easy := v_outcome <@ ARRAY['held', 'confirmed', 'locked'];
     IF v_easy THEN
         BEGIN
-            WITH opened AS (
-                INSERT INTO booking
-                SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
-                                           p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
-                                           p_revision)
-             RETURNING show_id, number, seats
-            )
+            INSERT INTO booking
+            SELECT * FROM new_bookings(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                       p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
+                                       p_revision);
             INSERT INTO taken_seat (show_id, seat, number)
-            SELECT show_id, unnest(seats) AS seat, number FROM opened ORDER BY show_id, seat;
+            SELECT show_id, seat, number FROM requested_seats(p_show, p_seats, v_number)
+          ORDER BY show_id, seat;
         EXCEPTION WHEN unique_violation THEN
             v_easy := false;
         END;
@@ -2307,11 +2303,11 @@ BEGIN
     -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
     INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
     SELECT show_id, number, 'hold', 'held', number, owner_id
-      FROM (SELECT unnest(p_show) AS show_id, unnest(v_number) AS number, unnest(p_owner) AS owner_id) AS a
+      FROM unnest(p_show, v_number, p_owner) AS a (show_id, number, owner_id)
      WHERE number IS NOT NULL;
     PERFORM add_facts(array_agg(show_id), array_agg(number), array_agg('booking.held'::text),
                       array_agg(now() + left_ms * interval '1 ms'))
-       FROM (SELECT unnest(p_show) AS show_id, unnest(v_number) AS number, unnest(p_left_ms) AS left_ms) AS a
+       FROM unnest(p_show, v_number, p_left_ms) AS a (show_id, number, left_ms)
       WHERE number IS NOT NULL;
     IF 'confirmed' = ANY (v_outcome) THEN
         PERFORM record_moves(array_agg(show_id), array_agg(number), 'confirm', NULL)
@@ -2319,12 +2315,7 @@ BEGIN
           WHERE outcome = 'confirmed';
     END IF;
 
-    outcomes := v_outcome;
-    numbers := v_number;
-    epochs := v_epoch;
-    opened_at := now();
-    details := v_details;
-    RETURN NEXT;  -- these variables are the columns of the result
+    RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
 CREATE FUNCTION open_offer(p_show bigint, p_owner bigint, p_seats integer[], p_prices bigint[], p_currency text, p_note text, p_ttl_s integer, p_limits hold_limits) RETURNS SETOF booking
