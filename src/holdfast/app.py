@@ -272,7 +272,9 @@ def _build_pod(home: App, place: PodPlace) -> App:
     config = place.configure(home.config)
     postgres, redis = _open_postgres(config), _open_redis(config, config.redis_url)
     persons = Persons(**{name: getattr(home, name) for name in Persons._fields})
-    return _build_app(config, (postgres, redis), (persons, home.puzzles), home.router, home, place.name)
+    app = _build_app(config, (postgres, redis), (persons, home.puzzles), home.router, home, place.name)
+    home.catalogue.copies.append(app.catalogue)
+    return app
 
 
 def _build_app(
@@ -287,8 +289,6 @@ def _build_app(
     (postgres, redis), (persons, puzzles) = engines, people
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     catalogue, replica = _build_catalogue(config, postgres)
-    if home is not None:
-        home.catalogue.copies.append(catalogue)
     limits = HoldLimits.from_config(config)
     claims, bookings = Claims(redis), Bookings(postgres, limits, **batches)
     hold_scripts = HoldScripts(redis, limits, claim_grace_ms=config.claim_grace_ms)

@@ -25,12 +25,12 @@ from holdfast.app_people import Persons
 from holdfast.bookings import NoSuchBooking, from_public_id
 from holdfast.engines.postgres import Postgres, Transaction
 from tests.support.spread_ledgers import SpreadLedgers
-from tests.support.spread_sql import Meant, meant_for
+from tests.support.spread_sql import Place, place_of
 
-# Of the home database, whatever show they are asked about.
+# Of the home database, whatever show a call names.
 AT_HOME = {*Persons._fields, "config", "router", "pod", "home", "puzzles", "pages", "replica", "search"}
 AT_HOME |= {"passes", "acceptance"}
-SEARCH = "search_index"  # at home, too; it asks pods, so that it must know where the shows are
+SEARCH = "search_index"  # at home, too; it reads pods, and must know where the shows are
 # Calls that name no show are about the home database, not about the newest show.
 CATALOGUE = {"catalogue", "audit_log"}
 # What organisers decide about the house, in stores of the sale.
@@ -123,7 +123,7 @@ class Led:
 
 
 class SpreadPostgres(Postgres):
-    """Each statement goes to the database that it is meant for."""
+    """Each statement goes to the database of its tables."""
 
     def __init__(self, app: SpreadApp) -> None:
         real = app.real.postgres
@@ -137,8 +137,8 @@ class SpreadPostgres(Postgres):
         """The application closes its own."""
 
     def choose(self, sql: str, args: Iterable[Any]) -> Postgres:
-        meant = meant_for(sql)
-        if meant is Meant.HOME:
+        place = place_of(sql)
+        if place is Place.HOME:
             return self._app.real.postgres
         return self._app.choose(args, sql.encode()).postgres
 
@@ -185,7 +185,7 @@ class SpreadPostgres(Postgres):
 
 
 class LaterConnection:
-    """A connection, or a transaction, of the database that its first statement is meant for."""
+    """A connection, or a transaction, of the database of its first statement."""
 
     def __init__(
         self, postgres: SpreadPostgres, begin: Callable[[Postgres], Any], stack: AsyncExitStack
@@ -202,7 +202,7 @@ class LaterConnection:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """Within this one; or of a connection, of which nothing has been asked yet."""
+        """Within this one; or of a connection, which has done nothing yet."""
         real = await self._open("", ()) if self._real is None else self._real
         async with real.transaction():
             yield
@@ -216,7 +216,7 @@ class LaterConnection:
 
 
 def is_store(value: Any) -> bool:
-    """An object of ours that does something, not a value."""
+    """An object of the product that does something, not a value."""
     ours = type(value).__module__.startswith("holdfast.")
     is_value = isinstance(value, msgspec.Struct | tuple | str | int) or is_dataclass(value)
     return ours and not is_value and not inspect.isroutine(value)

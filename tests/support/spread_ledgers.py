@@ -1,4 +1,4 @@
-"""The databases of a run with `--pods`: home and its pods, made anew for each file of tests.
+"""The databases of a run with `--pods`: home and its pods, new for each file of tests.
 
     pristine_home, pristine_east, … ──copied for each file──► holdfast, east, …     one server
                                                 └── subscriptions, which a copy does not have
@@ -42,7 +42,7 @@ CONNECTIONS_MAX = 500
 # Numbers of shows are never those of accounts or amounts: a call that has one is about this show.
 SHOWS_FROM = 50_000
 ARRIVES_WITHIN_S = 5.0
-# Grows with every statement at home that pods receive: whoever has seen it need not wait for them.
+# Grows with every statement at home that pods receive: who has seen it need not wait for them.
 CHANGES = """
 CREATE SCHEMA tests;
 CREATE SEQUENCE tests.changes;

@@ -1,4 +1,4 @@
-"""Which database of a house with pods a statement is meant for: by the tables it names, also in functions.
+"""Which database of a house with pods a statement goes to: by the tables it names, also in functions.
 
 What is of people and catalogue is in the home database, what is of a sale in the pod of its show
 (holdfast/pods/tables.py). No test has to say so: `SpreadPostgres` asks here.
@@ -36,20 +36,20 @@ SET_SALE = re.compile(r"\bUPDATE\s+sale\b.*?\bSET\b(.*?)(?:\bWHERE\b|;|$)", re.I
 PUBLISHED = re.compile(rf"\b(?:{'|'.join(SALE_COLUMNS)})\s*=")
 
 
-class Meant(Enum):
+class Place(Enum):
     HOME = auto()
     SALE = auto()  # the pod of the show
     ANY = auto()  # it names no table
 
 
 @cache
-def meant_for(sql: str) -> Meant:
+def place_of(sql: str) -> Place:
     named, written = tables_of(sql)
     if (written | named) & set(HOME_ONLY) or written & set(REPLICATED) or _changes_published_sale(sql):
-        return Meant.HOME
+        return Place.HOME
     if named & OF_SALES:
-        return Meant.SALE
-    return Meant.HOME if named else Meant.ANY
+        return Place.SALE
+    return Place.HOME if named else Place.ANY
 
 
 def tables_of(text: str) -> tuple[set[str], set[str]]:

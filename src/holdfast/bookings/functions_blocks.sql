@@ -87,3 +87,11 @@ $$;
 CREATE OR REPLACE FUNCTION withdraw_block(p_show bigint, p_number bigint) RETURNS void LANGUAGE sql AS $$
     INSERT INTO seat_block (show_id, number, withdrawn) VALUES (p_show, p_number, true);
 $$;
+
+-- Releases that were set relative to the start of the show.
+CREATE OR REPLACE FUNCTION move_block_releases(p_show bigint, p_starts_at timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE seat_block SET release_at = p_starts_at - hours_before * interval '1 h'
+     WHERE show_id = p_show AND hours_before IS NOT NULL;
+END $$;

@@ -1653,8 +1653,7 @@ CREATE FUNCTION follow_moved_show() RETURNS trigger
     SET search_path TO '$user', 'public'
     AS $$
 BEGIN
-    UPDATE seat_block SET release_at = NEW.starts_at - hours_before * interval '1 h'
-     WHERE show_id = NEW.id AND hours_before IS NOT NULL;
+    PERFORM move_block_releases(NEW.id, NEW.starts_at);
     RETURN NULL;
 END $$;
 
@@ -2145,6 +2144,14 @@ BEGIN
            lapses = owner_count.lapses + excluded.lapses,
            lapses_since = least(owner_count.lapses_since, excluded.lapses_since),
            lapsed_at = greatest(owner_count.lapsed_at, excluded.lapsed_at);
+END $$;
+
+CREATE FUNCTION move_block_releases(p_show bigint, p_starts_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE seat_block SET release_at = p_starts_at - hours_before * interval '1 h'
+     WHERE show_id = p_show AND hours_before IS NOT NULL;
 END $$;
 
 CREATE FUNCTION new_bookings(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS TABLE(show_id bigint, number bigint, owner_id bigint, fence bigint, state booking_state, request_id text, body_hash bigint, claim_id text, seats integer[], prices_minor bigint[], amount_minor bigint, currency text, note text, counts boolean, opened_at timestamp with time zone, expires_at timestamp with time zone, confirmed_at timestamp with time zone, revision bigint)

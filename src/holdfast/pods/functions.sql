@@ -53,12 +53,11 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- In a pod, when the start of a show has been moved at home: releases that count from it move, too, as at home.
+-- In a pod, when the start of a show has been moved at home: releases of blocks that count from it move, too.
 CREATE OR REPLACE FUNCTION follow_moved_show() RETURNS trigger LANGUAGE plpgsql
 SET search_path FROM CURRENT AS $$
 BEGIN
-    UPDATE seat_block SET release_at = NEW.starts_at - hours_before * interval '1 h'
-     WHERE show_id = NEW.id AND hours_before IS NOT NULL;
+    PERFORM move_block_releases(NEW.id, NEW.starts_at);
     RETURN NULL;
 END $$;
 
