@@ -84,6 +84,8 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
                 options.config, may_join=not options.is_demo, connections_max=wanted
             ) as config:
                 try:
+                    # Before any process reads them: what changes while they start is noticed afterwards.
+                    watch = SecretWatch(os.environ)
                     facts = await _start(supervisor, replace(options, config=config), folder)
                     if options.web:
                         await wait_until_ready(options.host, port)
@@ -99,7 +101,7 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
                     announce(
                         Launched(url_for(options.host, port) if options.web else "", str(folder.path), facts)
                     )
-                    await _follow_secrets(supervisor, replace(options, config=config))
+                    await _follow_secrets(supervisor, replace(options, config=config), watch)
                 finally:
                     await supervisor.stop()
                     _forget_sums(folder)
@@ -108,12 +110,11 @@ async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> N
         return
 
 
-async def _follow_secrets(supervisor: Supervisor, options: LaunchOptions) -> None:
+async def _follow_secrets(supervisor: Supervisor, options: LaunchOptions, watch: SecretWatch) -> None:
     """Until we are stopped: when a file of a secret changes, every process is replaced, one after the other.
 
     The file may have been changed before the server that it is for: wrong secrets are tried again.
     """
-    watch = SecretWatch(os.environ)
     while True:
         await watch.changed()
         while not await _replace_processes(supervisor, options):
