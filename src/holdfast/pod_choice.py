@@ -26,7 +26,7 @@ class PodChoice:
     async def has_moved(self, params: Params, answered: object) -> bool:
         """Whether another application than the one that answered has the show, by the directory of now.
 
-        Without a look, a buyer would read "there is no such booking" just after the show has moved.
+        Otherwise a buyer would get `no_such_booking` just after the show has moved.
         """
         show_id = find_show(params)
         if show_id is None:

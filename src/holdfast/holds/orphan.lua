@@ -9,7 +9,7 @@ end
 
 -- A run's states now, and after some seats are taken: is there a single that was none before?
 local function leaves_single(states, after)
-  -- One search instead of a look at every seat: nearly always there is no single at all.
+  -- One search instead of a comparison per seat: nearly always no seat is left single.
   if not string.find("-" .. after .. "-", "[^A]A[^A]") then return false end
   for i = 1, #states do
     if is_single(after, i) and not is_single(states, i) then return true end

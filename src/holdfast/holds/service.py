@@ -244,7 +244,7 @@ class HoldService:
     async def _apply_decision(
         self, request: HoldRequest, opening: Opening, outcome: OpeningOutcome | EngineDown
     ) -> Booking | None:
-        """Update the map with PostgreSQL's decision. None: the catalogue was outdated, try again."""
+        """Update the map with PostgreSQL's decision. None: try again, with the current catalogue and map."""
         show_id = opening.show_id
         if isinstance(outcome, SeatsLost) and all(rival.left_ms <= EXPIRING_MS for rival in outcome.rivals):
             # Redis ended the rival's claim a moment before its row ended. Wait for the row: otherwise a seat
@@ -275,6 +275,13 @@ class HoldService:
             settlements += outcome.corrections()
             metrics.add("map_corrections_total", len(outcome.rivals), kind="taken in the ledger")
         await self.update_map(show_id, *settlements)
+        if (
+            isinstance(outcome, SeatsLost)
+            and outcome.rivals
+            and not isinstance(request.selection, NamedSeats)
+        ):
+            metrics.add("holds_total", outcome="lost")
+            return None  # the buyer named no seats: the corrected map has others
         await self._refuse_unless_stale(request, outcome)
         return None
 
@@ -291,16 +298,11 @@ class HoldService:
         return booking
 
     async def _refuse_unless_stale(self, request: HoldRequest, outcome: SeatsLost | OpeningRefused) -> None:
-        """A stale catalogue is not a refusal, nor is the loss of seats that the buyer did not name: the
-        request is tried again, with the current catalogue and map."""
+        """A stale catalogue is not a refusal: the request is tried again with the current one."""
         if isinstance(outcome, SeatsLost):
             if not outcome.rivals:  # free again: "taken" would be wrong, and the next try may have them
                 raise Busy(retry_after_s=1)
             metrics.add("holds_total", outcome="lost")
-            if not isinstance(
-                request.selection, NamedSeats
-            ):  # any others will do: the map has the correction
-                return
             raise await self._seats_taken(request, tuple(rival.seat for rival in outcome.rivals))
         if (refusal := refuse_opening(request, outcome, self._config)) is not None:
             raise refusal

@@ -90,7 +90,7 @@ class EmbeddedPostgres:
         draft.rename(self._data)
 
     def recipe(self) -> Recipe:
-        settings = {**SETTINGS, "max_connections": str(self._connections_max), **self._settings}
+        settings = {**SETTINGS, "max_connections": str(self._connections_max)}
         settings["unix_socket_directories"] = str(self._sockets)
         if self._program.major >= 18:
             settings |= SETTINGS_SINCE_18
