@@ -6,6 +6,7 @@ are those of the very shows that are listed, as after a night of bots.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from bench.environment import Environment, create_shows, start_environment, star
 from bench.figure import Figure
 from bench.load import HoldLoad, LoadResult, hold_new_shows
 from bench.session import Session
-from holdfast.audit.oversold import OversoldGauge
+from holdfast.audit.oversold import SALES_MAX, OversoldGauge
 from holdfast.background import build_retention
 from holdfast.engines.postgres import Queries
 from tests.support.shows import a_layout
@@ -77,10 +78,19 @@ class House:
         return partial(self.calls_per_second, call)
 
     async def _checked_per_second(self) -> float:
-        """Bookings, not calls: in the rounds before, the house that sells faster has sold more to check."""
+        """Bookings: in the rounds before, the house that sells faster has sold more to check.
+
+        In whole passes over the open sales: those that one call checks are not as full in both houses.
+        """
         postgres = self.env.app.postgres
-        checked: int = await postgres.fetchval(Q.live)
-        return checked * await self.calls_per_second(OversoldGauge(postgres).count)
+        gauge, checked = OversoldGauge(postgres), await postgres.fetchval(Q.live)
+        calls = math.ceil(await postgres.fetchval(Q.open_sales) / SALES_MAX)
+
+        async def check_all() -> None:
+            for _ in range(calls):
+                await gauge.count()
+
+        return int(checked) * await self.calls_per_second(check_all)
 
     @asynccontextmanager
     async def retention(self) -> AsyncIterator[None]:

@@ -55,5 +55,9 @@ SELECT booking.show_id, booking.number, step.move, step.state::booking_state, 1,
 SELECT count(*) FROM booking JOIN sale USING (show_id)
  WHERE booking.state = 'held' AND sale.closes_at > now();
 
+-- name: open_sales
+-- That the gauge of oversold seats goes through: those that were over yesterday are not among them.
+SELECT count(*) FROM sale WHERE closes_at > now();
+
 -- name: settle
 VACUUM (ANALYZE) booking, booking_move, taken_seat, owner_count, sale;

@@ -12,7 +12,8 @@ import pytest
 from holdfast.app import App
 from holdfast.attendees.page import AttendeeQuery, BookingQuery
 from holdfast.audit import audit
-from holdfast.audit.oversold import OversoldGauge
+from holdfast.audit.oversold import SALES_MAX, OversoldGauge
+from holdfast.audit.oversold import Q as OVERSOLD
 from holdfast.audit_log import AuditQuery, load_audit_page
 from holdfast.background import worker_jobs
 from holdfast.bookings import seats_by_category
@@ -131,6 +132,15 @@ class TestOversoldGauge:
         await gauge.count()
 
         assert (found, _gauge()) == (2, 0)
+
+    async def test_it_does_not_read_the_past_where_that_seems_cheap(self, house: GrownHouse) -> None:
+        shows = ",".join(str(house.past_show_id - i) for i in range(SALES_MAX))
+        async with house.app.postgres.transaction() as tx:
+            await tx.execute("SET LOCAL random_page_cost = 1000")
+            await tx.execute(OVERSOLD.read_by_blocks)
+            plan = await tx.fetch("EXPLAIN " + OVERSOLD.oversold_in.replace("$1", f"'{{{shows}}}'"))
+
+        assert [line for (line,) in plan if "Seq Scan" in line] == []
 
 
 class TestTurns:

@@ -7,9 +7,10 @@ GROUP BY show_id, seat
   HAVING count(*) > 1;
 
 -- name: read_by_blocks
--- Until the transaction ends. With statistics from before the sale, the planner expects hardly any holds, and
--- would fetch each of them by itself: in a house with a long past that took twice as long.
-SELECT set_config('enable_indexscan', 'off', true);
+-- Until the transaction ends: one plan, by bitmaps, whatever the statistics say. Those from before a sale
+-- expect hardly any holds, and would fetch each of them by itself; those of a long past expect that as many
+-- shows as are checked at once have much of it, and would read all bookings.
+SELECT set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true);
 
 -- name: oversold_in
 -- The same for some shows ($1), each state by an index of its own: ended bookings are not read. Holds are
