@@ -21,6 +21,9 @@ SETTINGS = {
     "save": "",
     # A full Valkey refuses new holds. It must never throw away old ones.
     "maxmemory-policy": "noeviction",
+    # Longer hashes get a hash table. A list, Valkey's own choice up to 512 fields, is searched from its start
+    # for each counter of a hold. It is the name that servers before Redis 7 know, too.
+    "hash-max-ziplist-entries": "64",
     "daemonize": "no",
     "loglevel": "warning",
 }
