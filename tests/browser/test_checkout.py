@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from playwright.async_api import Error, Page, expect
+from playwright.async_api import Error, Page, Route, expect
 
 from tests.support.box_office import Office
 from tests.support.browser_checkout import (
@@ -230,16 +230,21 @@ async def _tab(house: Office, page: Page) -> Page:
     return await page.context.new_page()
 
 
-async def test_tickets_open_without_a_network_and_are_gone_after_signing_out(
-    page: Page, house: Office
-) -> None:
-    path = await has_bought(page, await house.a_show(seats=10), "A-1")
+async def signs_up(page: Page, path: str) -> None:
+    """The guest who bought this booking has an account from now on."""
     await page.goto(f"/sign-up?back={path}")
     email = f"ann-{uuid4().hex}@example.org"
     for name, text in (("name", ANN[0]), ("email", email), ("password", "correct horse battery")):
         await page.fill(f"main [name={name}]", text)
     await page.click("main button")
     await page.wait_for_selector(".qr")
+
+
+async def test_tickets_open_without_a_network_and_are_gone_after_signing_out(
+    page: Page, house: Office
+) -> None:
+    path = await has_bought(page, await house.a_show(seats=10), "A-1")
+    await signs_up(page, path)
     link = await page.get_attribute("a[data-keep]", "href")
     assert link is not None
     await page.goto("/my")
@@ -263,6 +268,37 @@ async def test_tickets_open_without_a_network_and_are_gone_after_signing_out(
     await page.click("text=Sign out")
     await page.wait_for_url(lambda url: not url.endswith("/my"))
     await until(lambda: _is_forgotten(page, path, link), within_s=15)
+
+
+async def test_signing_out_while_tickets_are_being_stored_leaves_none(page: Page, house: Office) -> None:
+    """The worker has read /my, and not yet fetched its tickets, which need no session."""
+    path = await has_bought(page, await house.a_show(seats=10), "A-1")
+    await signs_up(page, path)
+    link = await page.get_attribute("a[data-keep]", "href")
+    assert link is not None
+    reading, may_go_on, went_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def delay(route: Route) -> None:
+        answer = await route.fetch()
+        if route.request.headers["accept"] == "*/*":  # not for the page itself
+            reading.set()
+            await may_go_on.wait()
+        await route.fulfill(response=answer)
+        if may_go_on.is_set():
+            went_on.set()
+
+    await page.context.route("**/my", delay)
+    await page.goto("/my")
+    await asyncio.wait_for(reading.wait(), 15)
+    await page.click("text=Sign out")
+    await page.wait_for_url(lambda url: not url.endswith("/my"))
+    await until(lambda: _is_forgotten(page, path, link), within_s=15)
+    may_go_on.set()
+    await asyncio.wait_for(went_on.wait(), 15)
+
+    for _ in range(20):
+        assert await _is_forgotten(page, path, link)
+        await asyncio.sleep(0.05)
 
 
 async def test_my_tickets_stores_tickets_whose_booking_page_was_left_early(page: Page, house: Office) -> None:

@@ -3,6 +3,7 @@
 // Nothing else of the site is stored. The workers do the storing: a page that is left early stops its scripts.
 
 const OURS = "/my-tickets-worker.js";
+let isSigningOut = false;
 
 if ("serviceWorker" in navigator) keep();
 
@@ -13,7 +14,7 @@ async function keep() {
     if (links.length) await navigator.serviceWorker.register("/tickets/worker.js");
     await ours;
     const worker = (await navigator.serviceWorker.ready).active;
-    worker?.postMessage({ keep: [location.pathname, ...links] });
+    if (!isSigningOut) worker?.postMessage({ keep: [location.pathname, ...links] });
   } catch (problem) {
     console.info("tickets are not stored for offline use:", problem.message);
   }
@@ -21,5 +22,6 @@ async function keep() {
 
 // Signing out deletes everything stored; the server's response clears the rest.
 document.querySelector('form[action="/sign-out"]')?.addEventListener("submit", () => {
+  isSigningOut = true;
   caches.keys().then((names) => names.forEach((name) => caches.delete(name)));
 });

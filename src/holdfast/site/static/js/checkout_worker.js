@@ -33,7 +33,7 @@ self.addEventListener("fetch", (event) => {
 self.addEventListener("message", (event) => {
   const paths = event.data?.keep ?? [];
   for (const path of paths.filter(isPage)) event.waitUntil(pageWithTickets(path));
-  event.waitUntil(keepTickets(paths.filter(isTicket)));
+  event.waitUntil(caches.open(TICKETS).then((cache) => keepTickets(cache, paths.filter(isTicket))));
 });
 
 function isPage(path) {
@@ -44,18 +44,20 @@ function isTicket(path) {
   return path.startsWith("/tickets/");
 }
 
+// Caches are opened before anything is fetched: what arrives after signing out has deleted them is stored nowhere.
 async function pageWithTickets(path) {
+  const cache = await caches.open(TICKETS);
   const answer = await page(new Request(path), path);
   if (!answer.ok) return;
   const links = (await answer.text()).matchAll(/href="(\/tickets\/[^"]+)" data-keep/g);
-  await keepTickets([...links].map(([, link]) => link));
+  await keepTickets(
+    cache,
+    [...links].map(([, link]) => link),
+  );
 }
 
-// The cache is opened before anything is fetched: if signing out deletes it meanwhile, nothing is stored again.
-async function keepTickets(paths) {
-  if (!paths.length) return;
-  const cache = await caches.open(TICKETS);
-  await cache.addAll([...paths, "/tickets/files/ticket.js"]);
+async function keepTickets(cache, paths) {
+  if (paths.length) await cache.addAll([...paths, "/tickets/files/ticket.js"]);
 }
 
 async function page(request, path) {
