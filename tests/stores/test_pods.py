@@ -26,6 +26,7 @@ from tests.support.shows import Fan
 from tests.support.wait import until
 
 Q = Queries("holdfast.pods")
+WRITES = "UPDATE ticket SET seat = seat WHERE show_id = $1"
 # The statement that switches a show fails. A mover cannot know whether it did before or after the commit.
 LOSES_THE_REPLY = """
 CREATE OR REPLACE FUNCTION lose_reply() RETURNS trigger LANGUAGE plpgsql AS
@@ -125,6 +126,23 @@ class TestGuard:
         await restored.execute("DELETE FROM show_copy WHERE show_id = $1", show)
         assert not await restored.fetchval("SELECT show_is_here($1)", show)
         await restored.close()
+
+    @pytest.mark.parametrize("ended", ["COMMIT; BEGIN", "ROLLBACK TO before"])
+    async def test_a_show_is_looked_at_again_once_its_lock_is_gone(
+        self, app: App, house: PodHouse, alice: Fan, ended: str
+    ) -> None:
+        """With the transaction, or with a savepoint of it: a fence may have come in between."""
+        show = await a_show(app)
+        await buys(alice, show, "A-1")
+        url = house.url_of(app.router.directory.pod_of(show))
+        writer, mover = [await asyncpg.connect(url) for _ in range(2)]
+        await writer.execute("BEGIN; SAVEPOINT before")
+        await writer.execute(WRITES, show)
+        await writer.execute(ended)
+        await mover.execute("SELECT fence_show($1, 2)", show)
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await writer.execute(WRITES, show)
+        await asyncio.gather(writer.close(), mover.close())
 
 
 async def _hold_in_process(app: App, fan: Fan, show_id: int) -> int | None:

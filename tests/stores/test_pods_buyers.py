@@ -9,7 +9,7 @@ import pytest
 from holdfast.accounts import MailToken, Purpose
 from holdfast.app import App
 from holdfast.bookings import from_public_id
-from holdfast.cli.keys import _send_in_pods
+from holdfast.cli.keys import send_in_pods
 from holdfast.web.every_pod import find_in_pods
 from tests.conftest import served
 from tests.support.gateway_webhooks import a_webhook
@@ -95,7 +95,7 @@ class TestTransfers:
         east = shows["east"]
         pod = app.router.for_show(east)
         assert await app.tickets.revoke_keys(east) == 0, "the home database has no ticket of this show"
-        assert await _send_in_pods(app, east) == 1
+        assert await send_in_pods(app, east) == 1
         await pod.outbox.settle(100_000)
         facts = await pod.outbox.facts_after(0, 100_000)
         sent = [fact for fact in facts if fact.kind == "tickets.sent_again" and fact.show_id == east]

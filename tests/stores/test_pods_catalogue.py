@@ -57,6 +57,25 @@ async def test_a_changed_price_is_shown_as_soon_as_it_has_arrived(
     assert await shown() == [1900]
 
 
+async def test_prices_by_rules_leave_the_map_and_another_change_rebuilds_it(app: App, admin: Fan) -> None:
+    """The map knows no prices: buyers of a busy show must not wait for a new one at each step."""
+    show = await a_pod_show(app)
+    pod = app.router.for_show(show)
+    before = await pod.postgres.fetchval("SELECT epoch FROM sale WHERE show_id = $1", show)
+    rule = {"category": "Standard", "base_minor": 2100, "floor_minor": 1000, "ceiling_minor": 9000}
+    rules = {"currency": "EUR", "rules": [rule]}
+
+    put = await admin.api.put(f"{API}/admin/shows/{show}/price-rules", json=rules, headers=admin.headers)
+    assert put.status_code == 200, put.text
+    await until(lambda: pod.postgres.fetchval("SELECT revision = 2 FROM sale WHERE show_id = $1", show))
+    after_prices = await pod.postgres.fetchval("SELECT epoch FROM sale WHERE show_id = $1", show)
+    await changes(admin, show, owner_seats_max=3)
+    await until(lambda: pod.postgres.fetchval("SELECT revision = 3 FROM sale WHERE show_id = $1", show))
+
+    assert after_prices == before
+    assert await pod.postgres.fetchval("SELECT epoch FROM sale WHERE show_id = $1", show) > before
+
+
 async def test_lists_of_home_have_the_free_seats_of_every_pod(
     app: App, api: httpx2.AsyncClient, alice: Fan
 ) -> None:

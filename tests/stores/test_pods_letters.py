@@ -2,6 +2,9 @@
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from email.message import EmailMessage
 from functools import partial
 from typing import Any
 
@@ -9,6 +12,7 @@ import httpx2
 import pytest
 
 from holdfast.app import App, asgi_app
+from holdfast.config import Config
 from holdfast.web.caller import Role
 from tests.conftest import started
 from tests.support import shows as cast
@@ -228,6 +232,50 @@ class TestNotices:
         assert (unclear.code, "home and east and west" in unclear.words) == (2, True), unclear.words
         assert (one.code, after_one) == (0, ["west"]), one.words
         assert (rest.code, "east" in rest.words, await queued_in(app)) == (2, True, ["", "west"])
+
+
+STORE = "INSERT INTO stored_message (notice_id, subject, message) VALUES ($1, $2, $3)"
+
+
+def mail_about(subject: str) -> bytes:
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = "house@example.org", "zoe@example.org", subject
+    mail.set_content(subject)
+    mail.add_alternative(f"<p>{subject}</p>", subtype="html")
+    return mail.as_bytes()
+
+
+@asynccontextmanager
+async def mail_page(config: Config) -> AsyncIterator[httpx2.AsyncClient]:
+    application = asgi_app(replace(config, mail_page=1))
+    transport = httpx2.ASGITransport(application)
+    async with started(application):
+        async with httpx2.AsyncClient(transport=transport, base_url="http://box.office") as client:
+            yield client
+
+
+@pytest.mark.usefixtures("notices")
+class TestMailPage:
+    async def test_it_has_the_mail_of_every_database(self, app: App, pod_house: PodHouse) -> None:
+        for name, each in app.router.by_name.items():
+            subject = f"Seats in {name or 'home'}"
+            await each.postgres.execute(STORE, NOTICE, subject, mail_about(subject))
+
+        async with mail_page(pod_house.config) as client:
+            page = (await client.get("/demo/mail")).text
+            paths = [f"/demo/mail/{name}-{NOTICE}".replace("/-", "/") for name in DATABASES]
+            texts = [(await client.get(f"{path}/text")).text.strip() for path in paths]
+            unknown = await client.get(f"/demo/mail/north-{NOTICE}")
+        async with mail_page(without_pod(pod_house.config, "east")) as client:
+            part = (await client.get("/demo/mail")).text
+            away = await client.get(f"/demo/mail/east-{NOTICE}")
+
+        assert all(f'<a href="{path}">' in page for path in paths)
+        assert "are missing" not in page
+        assert texts == ["Seats in home", "Seats in east", "Seats in west"]
+        assert (unknown.status_code, problem(unknown)["code"]) == (404, "no_such_notice")
+        assert ("Mails of east are missing" in part, "Seats in west" in part) == (True, True)
+        assert away.status_code == 503
 
 
 class TestFigures:

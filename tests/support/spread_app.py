@@ -29,7 +29,7 @@ from tests.support.spread_sql import Place, place_of
 
 # Of the home database, whatever show a call names.
 AT_HOME = {*Persons._fields, "config", "router", "pod", "home", "puzzles", "pages", "replica", "search"}
-AT_HOME |= {"passes", "acceptance"}
+AT_HOME |= {"passes"}
 SEARCH = "search_index"  # at home, too; it reads pods, and must know where the shows are
 # Calls that name no show are about the home database, not about the newest show.
 CATALOGUE = {"catalogue", "audit_log"}
@@ -38,6 +38,7 @@ HOUSE_CALLS = {
     *("tickets.revoke_keys", "tickets.rotate_key", "tickets.keys", "tickets.newest_key"),
     *("webhooks_out.add", "webhooks_out.endpoints", "webhooks_out.endpoint", "webhooks_out.change"),
     *("webhooks_out.change_secret", "webhooks_out.remove"),
+    *("acceptance.accept_by_link", "acceptance.accept_in_browser"),
 }
 LONG_NUMBER = re.compile(rb"\d{5,}")
 PARTS_MAX = 400  # of a call, that are looked at

@@ -81,6 +81,7 @@ class SpreadLedgers:
         self._seen = -1
         self._counted = 0
         self._lock = asyncio.Lock()
+        self._look: asyncio.Task[None] | None = None  # that has not begun
         self._following: dict[Directory, int] = {}
         self._home: asyncpg.Connection
         self._pods: dict[str, asyncpg.Connection] = {}
@@ -177,17 +178,24 @@ class SpreadLedgers:
         In an installation it takes some milliseconds. A pod that does not come is not waited for: a test
         may have locked what would arrive there.
         """
-        async with self._lock:
-            if (seen := await self._home.fetchval("SELECT last_value FROM tests.changes")) != self._seen:
-                with suppress(TimeoutError):
-                    await self._wait_for_pods()
-                    self._seen = seen
-                await self._learn_shows()
+        # Those who wait share the next look: requests that came together go on together.
+        if self._look is None:
+            self._look = asyncio.create_task(self._look_at_home())
+        await asyncio.shield(self._look)
         for directory in directories:
             if self._following.get(directory) != len(self.shows):
                 with suppress(EngineDown):  # this application has lost home
                     await directory.follow()
                     self._following[directory] = len(self.shows)
+
+    async def _look_at_home(self) -> None:
+        async with self._lock:
+            self._look = None
+            if (seen := await self._home.fetchval("SELECT last_value FROM tests.changes")) != self._seen:
+                with suppress(TimeoutError):
+                    await self._wait_for_pods()
+                    self._seen = seen
+                await self._learn_shows()
 
     async def _wait_for_pods(self) -> None:
         number = await self._home.fetchval(Q.raise_mark, "tests")

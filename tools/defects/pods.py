@@ -25,13 +25,17 @@ MUTANTS = (
         f"{PODS} -k restored_pod",
         (
             FUNCTIONS,
-            """
-       AND coalesce((SELECT epoch FROM show_pod WHERE show_id = p_show), 1)
-         = coalesce((SELECT epoch FROM show_copy WHERE show_id = p_show), 1);
-""",
-            """
-       OR NOT EXISTS (SELECT FROM show_copy WHERE show_id = p_show);
-""",
+            "OR coalesce(directory.epoch, 1) <> coalesce(copy.epoch, 1);",
+            "OR directory.epoch <> copy.epoch;",
+        ),
+    ),
+    undo(
+        "a pod sells a show that was fenced after an earlier transaction had looked at it",
+        f"{PODS} -k looked_at_again",
+        (
+            FUNCTIONS,
+            "set_config('holdfast.shows_here', v_seen, true)",
+            "set_config('holdfast.shows_here', v_seen, false)",
         ),
     ),
     undo(

@@ -70,7 +70,7 @@ def rotate_ticket_keys(
         if not revoke:
             await app.tickets.rotate_key()
         elif app.router.has_pods:
-            sent += [await _send_in_pods(app, show_id) for show_id in at_shows]
+            sent += [await send_in_pods(app, show_id) for show_id in at_shows]
         return len(await app.tickets.keys()), sum(sent)
 
     key, sent = context.obj(data, act)
@@ -80,7 +80,7 @@ def rotate_ticket_keys(
         print(f"key {key} signs from now on, as soon as every process knows it (two minutes)")
 
 
-async def _send_in_pods(app: "App", show_id: int | None) -> int:
+async def send_in_pods(app: "App", show_id: int | None) -> int:
     """Owners of tickets of shows in pods get new ones, signed with the key that has arrived there."""
     from holdfast.engines.errors import EngineDown
     from holdfast.pods.waiting import wait_until

@@ -17,14 +17,16 @@ from starlette.responses import Response
 from holdfast.errors import NoSuchRoute
 from holdfast.notifications.api import SAFE, policy
 from holdfast.notifications.errors import NoSuchNotice
+from holdfast.notifications.every_pod import load_stored_mail, load_stored_mails
 from holdfast.notifications.message_data import load_templates, picture_url
 from holdfast.notifications.render import leaf_parts
-from holdfast.notifications.store import NotificationStore
 from holdfast.web.responses import PAGE_TOKENS
 from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+    from holdfast.app import App
 
 HEADERS = ("From", "Reply-To", "To", "Subject", "Date", "Message-ID")
 
@@ -102,28 +104,28 @@ routes = RouteTable(tag="pages", bare=True)
 @routes.get(PAGE)
 async def get_mail_list(request: Request) -> Response:
     """Mails that would have been sent, newest first."""
-    rows = await _notices(request).stored_messages()
+    rows, away = await load_stored_mails(_app(request))
     messages = [{**row, "at": f"{row['stored_at']:%H:%M:%S} UTC"} for row in rows]
-    return _page(request, title="Mail", messages=messages, message=None)
+    return _page(request, title="Mail", messages=messages, away=away, message=None)
 
 
-@routes.get(PAGE + "/{notice:int}")
+@routes.get(PAGE + "/{mail}")
 async def get_mail(request: Request) -> Response:
     """One of them."""
-    raw, address = await _message(request), f"{PAGE}/{request.path_params['notice']}"
+    raw, address = await _message(request), f"{PAGE}/{request.path_params['mail']}"
     message = parse_mail(raw, address)
     title = dict(message.headers)["Subject"]
-    return _page(request, title=title, messages=[], message=message)
+    return _page(request, title=title, messages=[], away=[], message=message)
 
 
-@routes.get(PAGE + "/{notice:int}/text")
+@routes.get(PAGE + "/{mail}/text")
 async def get_mail_text(request: Request) -> Response:
     """The text of it."""
     message = parse_mail(await _message(request), "")
     return Response(message.text, 200, _headers(), "text/plain")
 
 
-@routes.get(PAGE + "/{notice:int}/files/{file:int}")
+@routes.get(PAGE + "/{mail}/files/{file:int}")
 async def get_mail_file(request: Request) -> Response:
     """An attachment of it."""
     found = find_file(await _message(request), int(request.path_params["file"]))
@@ -134,16 +136,15 @@ async def get_mail_file(request: Request) -> Response:
     return Response(content, 200, headers, media_type)
 
 
-def _notices(request: Request) -> NotificationStore:
-    config = get_app(request).config
-    if not config.mail_page or config.mail_url:
+def _app(request: Request) -> "App":
+    app: App = get_app(request)
+    if not app.config.mail_page or app.config.mail_url:
         raise NoSuchRoute
-    store: NotificationStore = get_app(request).notifications
-    return store
+    return app
 
 
 async def _message(request: Request) -> bytes:
-    return await _notices(request).stored_message(request.path_params["notice"])
+    return await load_stored_mail(_app(request), request.path_params["mail"])
 
 
 def _page(request: Request, **shown: object) -> Response:

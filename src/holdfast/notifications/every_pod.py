@@ -1,13 +1,15 @@
 """Notices of a house with pods: every database sends those about its own shows, with numbers of its own."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from holdfast.errors import Invalid
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.notice import NoticeList, NoticePage, NoticesQuery
+from holdfast.notifications.store import MAILS_LISTED_MAX
 from holdfast.web.every_pod import HOME_NAME, ask_every_pod, find_owners, find_pod
+from holdfast.web.pod_pages import format_key, parse_key
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -45,3 +47,20 @@ async def replay_dead_notices(app: "App") -> tuple[list[NoticePage], list[str]]:
     """And the pods that cannot be reached."""
     answers = await ask_every_pod(app, lambda each: each.notifications.replay_dead())
     return [replace(one, pod=each.pod) for each, some in answers.found for one in some], answers.away
+
+
+async def load_stored_mails(app: "App") -> tuple[list[dict[str, Any]], list[str]]:
+    """The newest mails that a demo has stored, each with its `key`; and the pods that cannot be reached."""
+    answers = await ask_every_pod(app, lambda each: each.notifications.stored_messages())
+    mails = [{**row, "key": format_key(each.pod, row["id"])} for each, rows in answers.found for row in rows]
+    mails.sort(key=lambda one: one["stored_at"], reverse=True)
+    return mails[:MAILS_LISTED_MAX], answers.away
+
+
+async def load_stored_mail(app: "App", key: str) -> bytes:
+    """Raises NoSuchNotice."""
+    place = parse_key(key)
+    pod = None if place is None else find_pod(app, place[0])
+    if place is None or pod is None:
+        raise NoSuchNotice(notice_id=key)
+    return await pod.notifications.stored_message(place[1])

@@ -77,6 +77,13 @@ END $$;
 CREATE OR REPLACE TRIGGER publish_prices AFTER INSERT ON price_change REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION publish_prices();
 
+-- Whether this revision of a show is a change by its price rules, and of nothing else.
+CREATE OR REPLACE FUNCTION has_other_prices_only(p_show bigint, p_revision bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM price_change
+                    WHERE show_id = p_show AND revision = p_revision AND why <> 'organiser')
+$$;
+
 -- Hides shows and closes their sales if they, their event or their venue are a draft or deleted; and the
 -- other way round. Of an event, of a venue, or one show; returns those that have changed. Locks shows, then
 -- sales.

@@ -270,7 +270,7 @@ async def _apply_rules(
     revision = await tx.fetchval(Q.raise_revision, show_id)
     await tx.execute(SHOWS.put_prices, [show_id] * len(names), names, prices)
     await tx.execute(SHOWS.copy_terms, show_id, revision)
-    await reprice_sale(tx, show_id, revision)
+    # Before the sale: in a pod, where both arrive in this order, they say that the map can stay.
     await tx.execute(
         Q.add_changes,
         show_id,
@@ -283,6 +283,7 @@ async def _apply_rules(
         [snapshot.sold(name).sold for name in names],
         [snapshot.sold(name).seats for name in names],
     )
+    await reprice_sale(tx, show_id, revision)
     return True
 
 

@@ -1,12 +1,20 @@
 -- pods/functions.sql: whether this database may sell a show, and the guard that stops every other write.
 -- needs: bookings
 
--- True if the directory names this database and its rows are of the current epoch. A pod that was restored
--- from a backup, and a copy that is not complete yet, have another epoch.
+-- Those of these shows that this database may not sell: the directory names another one, or its rows are not
+-- of the current epoch. A pod that was restored from a backup has another, a copy that is not complete, too.
+CREATE OR REPLACE FUNCTION shows_elsewhere(p_shows bigint[]) RETURNS TABLE (show_id bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT wanted.show_id
+      FROM unnest(p_shows) AS wanted (show_id)
+      LEFT JOIN show_pod AS directory ON directory.show_id = wanted.show_id
+      LEFT JOIN show_copy AS copy ON copy.show_id = wanted.show_id
+     WHERE coalesce(directory.pod, '') <> (SELECT name FROM pod_identity)
+        OR coalesce(directory.epoch, 1) <> coalesce(copy.epoch, 1);
+$$;
+
 CREATE OR REPLACE FUNCTION show_is_here(p_show bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT coalesce((SELECT pod FROM show_pod WHERE show_id = p_show), '') = (SELECT name FROM pod_identity)
-       AND coalesce((SELECT epoch FROM show_pod WHERE show_id = p_show), 1)
-         = coalesce((SELECT epoch FROM show_copy WHERE show_id = p_show), 1);
+    SELECT NOT EXISTS (SELECT FROM shows_elsewhere(ARRAY[p_show]));
 $$;
 
 -- The lock between writers of a show (shared) and the fence of a move (exclusive).
@@ -22,28 +30,44 @@ END $$;
 -- After every statement that writes rows of a sale, in an installation with pods. The fence takes the lock
 -- exclusively: it waits for writers that passed here, and writers that come later see it. lock_not_available
 -- is what a locked show raises, too: other shows of a batch go on, and the buyer gets 503 with Retry-After.
+--
+-- A transaction looks at a show once: it keeps the lock until its end, so no fence comes in between.
 CREATE OR REPLACE FUNCTION refuse_show_elsewhere() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    v_show bigint;
+    v_seen  text := coalesce(current_setting('holdfast.shows_here', true), '');  -- " 7 12 "
+    v_shows bigint[];
+    v_show  bigint;
 BEGIN
     IF current_setting('holdfast.copies_show', true) = 'on' THEN
         RETURN NULL;
     END IF;
+    v_shows := ARRAY(SELECT DISTINCT show_id FROM written WHERE strpos(v_seen, ' ' || show_id || ' ') = 0);
+    IF v_shows = '{}' THEN
+        RETURN NULL;
+    END IF;
     -- Two statements for all shows of a batch. The second must begin when all locks are held: it sees what a
     -- fence has committed that one of them waited for.
-    PERFORM lock_show_copy(show_id, true) FROM (SELECT DISTINCT show_id FROM written) AS shows;
-    SELECT show_id INTO v_show FROM (SELECT DISTINCT show_id FROM written) AS shows
-     WHERE NOT show_is_here(show_id) LIMIT 1;
+    PERFORM lock_show_copy(show_id, true) FROM unnest(v_shows) AS show_id;
+    SELECT show_id INTO v_show FROM shows_elsewhere(v_shows) LIMIT 1;
     IF v_show IS NOT NULL THEN
         RAISE EXCEPTION 'show % is not sold in this database', v_show USING ERRCODE = 'lock_not_available';
+    END IF;
+    IF length(v_seen) < 4000 THEN  -- a retention run has thousands: each text would be longer
+        v_seen := v_seen || ' ' || array_to_string(v_shows, ' ') || ' ';
+        PERFORM set_config('holdfast.shows_here', v_seen, true);
     END IF;
     RETURN NULL;
 END $$;
 
 -- In a pod, when a change of the show arrives from the home database: the map must be rebuilt, as after
--- set_sale. The columns of set_sale arrive by replication, the others are the pod's own.
-CREATE OR REPLACE FUNCTION follow_changed_sale() RETURNS trigger LANGUAGE plpgsql AS $$
+-- set_sale. The columns of set_sale arrive by replication, the others are the pod's own. After reprice_sale
+-- the map stays, here as at home: it knows no prices. Home writes the prices before the sale.
+CREATE OR REPLACE FUNCTION follow_changed_sale() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$
 BEGIN
+    IF NEW.hidden = OLD.hidden AND has_other_prices_only(NEW.show_id, NEW.revision) THEN
+        RETURN NEW;
+    END IF;
     NEW.epoch := OLD.epoch + 1;
     NEW.map_stale := true;
     NEW.marked_at := now();
