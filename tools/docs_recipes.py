@@ -17,6 +17,7 @@ class Recipe:
     why_not: str = ""  # it cannot be run here
     is_marked: bool = False  # the page says that it is not runnable, by tests; here it is
     is_machine: bool = False  # it installs into /opt and /etc: run_docs_machine.sh
+    within_s: int = 300
 
 
 # What runs in the background ends with the block.
@@ -80,6 +81,7 @@ until grep -q Ready redis-tls.log; do sleep 0.1; done
 password=$(sed -E 's|.*://holdfast:([^@]*)@.*|\\1|' /etc/holdfast/secrets/database_url)
 holdfast() {{ /opt/holdfast/bin/holdfast "$@"; }}
 """
+A_LAPTOP = "unset HOLDFAST_DATABASE_URL HOLDFAST_REDIS_URL; export HOLDFAST_DATA_DIR=$PWD/laptop"
 FIT = "export HOLDFAST_GATEWAY=none"  # to the doctor, the sandbox is a fault of a house that sells
 # A home of its own, with wal_level = logical, and a pod.
 A_HOME = "export HOLDFAST_DATABASE_URL=$HOME_DATABASE_URL HOLDFAST_REDIS_URL=$HOME_REDIS_URL"
@@ -155,12 +157,16 @@ RECIPES = {
         is_marked=True,
         is_machine=True,
     ),
+    "sizes.md#restoring": Recipe(is_marked=True, is_machine=True),
     "sizes.md#monitoring": Recipe(before="mkdir -p /etc/prometheus", is_marked=True, is_machine=True),
-    "sizes.md#laptop": Recipe(
-        before="unset HOLDFAST_DATABASE_URL HOLDFAST_REDIS_URL; export HOLDFAST_DATA_DIR=$PWD/laptop"
+    "sizes.md#laptop": Recipe(before=A_LAPTOP),
+    "sizes.md#the-image": Recipe(before='cd "$REPOSITORY"', within_s=1800),
+    "sizes.md#with-docker-compose cd": Recipe(
+        is_marked=True, before='rm -rf compose; mkdir compose; cp -r "$REPOSITORY"/deploy compose; cd compose'
     ),
     "sizes.md#four-sizes": Recipe(given=extra("simulation")),
     "sizes.md": Recipe(),
+    "tracing.md": Recipe(given=extra("tracing"), before=A_LAPTOP),
     # The same release a second time: another one cannot be installed from here.
     "upgrading.md#before python3": Recipe(
         given={"holdfast-0.2.0-py3": "holdfast-*-py3"}, is_marked=True, is_machine=True

@@ -28,6 +28,8 @@ from email.parser import Parser
 from pathlib import Path
 from zipfile import ZipFile
 
+from tools.refused import Refused, exit_code
+
 ROOT = Path(__file__).parents[1]
 PROJECTS = {"holdfast": ".", "holdfast-claim": "wheels/claim"}
 # Where the version is written, beside pyproject.toml.
@@ -42,10 +44,6 @@ VERSION = re.compile(r"(?:holdfast[:-]|newTag: )(\d+\.\d+\.\d+)")
 NAMESPACE = "holdfast-release"  # of the signature
 SIGNER = "releases"
 SBOM = "holdfast-{version}.cdx.json"
-
-
-class Refused(Exception):
-    """Something must be put right before this can be released."""
 
 
 def project_version(root: Path = ROOT) -> str:
@@ -228,25 +226,20 @@ def _output(*command: str, cwd: Path = ROOT) -> str:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=True).stdout
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--output", type=Path, help="an empty folder; without it no file stays")
     parser.add_argument("--key", type=Path, help="private SSH key that signs the sums")
     options = parser.parse_args()
-    try:
-        if options.output is None:
-            with tempfile.TemporaryDirectory() as folder:
-                release(Path(folder), options.key, is_final=False)
-        else:
-            if options.key is None:
-                raise Refused("a release is signed: give --key")
-            options.output.mkdir(parents=True)
-            release(options.output, options.key, is_final=True)
-    except Refused as refused:
-        print(f"no    {refused}")
-        return 1
-    return 0
+    if options.output is None:
+        with tempfile.TemporaryDirectory() as folder:
+            release(Path(folder), options.key, is_final=False)
+    else:
+        if options.key is None:
+            raise Refused("a release is signed: give --key")
+        options.output.mkdir(parents=True)
+        release(options.output, options.key, is_final=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

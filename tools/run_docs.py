@@ -213,7 +213,7 @@ def run_block(block: Block, env: dict[str, str], folder: Path) -> Outcome:
     first = f"cd {shlex.quote(str(folder))}\n{READ_MACHINE}" if recipe.is_machine else PREAMBLE
     done = subprocess.run(
         # `timeout` ends what the block has started, too.
-        [*inside, "timeout", str(WITHIN_S), *BASH, f"{first}\n{recipe.before}\n{text}"],
+        [*inside, "timeout", str(recipe.within_s), *BASH, f"{first}\n{recipe.before}\n{text}"],
         env=env,
         cwd=folder,
         capture_output=True,

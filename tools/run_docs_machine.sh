@@ -28,17 +28,28 @@ systemctl() {
     local action=$1 unit
     shift
     case $action in
-        enable) systemd-analyze verify "$units"/holdfast-* ;;
-        start | restart) ;;
+        enable) ;;
+        daemon-reload) verify_units ;;
+        start | restart | stop) ;;
         *) return ;;
     esac
     for unit in "$@"; do
-        case $unit in
-            --now | *.timer) ;;
-            holdfast-backup | holdfast-audit) (run_unit "$unit") ;;
-            holdfast-*) stop_unit "$unit" && start_unit "$unit" ;;
+        case $action:$unit in
+            stop:*) stop_unit "$unit" ;;
+            *:--now | *.timer) ;;
+            *:holdfast-backup | *:holdfast-audit) (run_unit "$unit") ;;
+            *:holdfast-*) stop_unit "$unit" && start_unit "$unit" ;;
         esac
     done
+}
+
+verify_units() {  # with what lies beside them; an unknown setting is only printed
+    local found
+    found=$(systemd-analyze verify "$units"/holdfast-*.service "$units"/holdfast-*.timer 2>&1) || {
+        echo "$found"
+        return 1
+    }
+    if grep holdfast <<< "$found"; then return 1; fi
 }
 
 start_unit() {
@@ -61,6 +72,7 @@ stop_unit() {
     process=$(cat "$running/$1.pid")
     kill -TERM "$process"
     while kill -0 "$process" 2> /dev/null; do sleep 0.1; done
+    rm "$running/$1.pid"
 }
 
 run_unit() {  # becomes what ExecStart names
@@ -87,5 +99,8 @@ run_unit() {  # becomes what ExecStart names
 }
 
 value_of() {
-    sed -n "s/^$1=//p" "$file"
+    local from
+    for from in "$file" "$file".d/*.conf; do
+        [ ! -f "$from" ] || sed -n "s/^$1=//p" "$from"
+    done
 }
