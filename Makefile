@@ -8,6 +8,8 @@ DEV := $(VENV)/.installed-dev
 SLOWEST := --durations 25 --durations-min 2
 # Processes of `make test`. More than cores: a test often waits for a browser or for another process.
 WORKERS := 5
+# Processes of its second part: most of its tests wait for a clock, side by side; the others take turns.
+WAITING := 3
 
 # Where this is set, every process would recompile its modules: a second each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +32,7 @@ ifdef ARGS
 else
 	@failed=0; set -x; \
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not alone" $(SLOWEST) || failed=1; \
-	$(BIN)/python -m pytest -m alone $(SLOWEST) || failed=1; \
+	$(BIN)/python -m pytest -n $(WAITING) --dist loadscope --no-loadscope-reorder -m alone $(SLOWEST) || failed=1; \
 	exit $$failed
 endif
 

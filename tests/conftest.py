@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -28,7 +28,13 @@ from holdfast.engines.redis import Redis
 from holdfast.sandbox.process import KEEP_ALIVE_S, SandboxSetup, open_sandbox
 from holdfast.web.asgi import Application
 from tests.support import shows as cast
-from tests.support.empty_ledger import fill_early, fill_with_ledger, provide_place, remove_place
+from tests.support.empty_ledger import (
+    fill_early,
+    fill_with_ledger,
+    provide_place,
+    remove_place,
+    turn_on_the_machine,
+)
 from tests.support.engine_folder import engine_folder
 from tests.support.opened import asgi_app, enter_house, open_app
 from tests.support.second_ledger import PRISTINE, administration, empty_valkey, make_ledger
@@ -47,13 +53,15 @@ LONG = ("schemathesis", "cli", "gate_command", "growth", "crash_points", "kills"
 HALF = "test_r"  # tests in a browser share it and a box office: files before and after this are two groups
 WHOLE = "tidy"  # one group: every process that takes a part of it would parse all files
 # Storms with a box office of their own. The others share one, and are one group.
-APART = {"agreement", "bus_cluster", "buses", "crash_points", "failover", "game_day", "mail", "offline_gates"}
-APART |= {"payment_storm", "pods", "recovery", "redis_cluster", "roles", "rolling_upgrade", "waitlist"}
+APART = {"agreement", "bus_cluster", "buses", "crash_points", "failover", "floods", "game_day", "mail"}
+APART |= {"no_worker", "offline_gates", "payment_storm", "pods", "recovery", "redis_cluster", "roles"}
+APART |= {"rolling_upgrade", "waitlist"}
 # Files of the stores that share what is dear to make, by the name of their group.
 TOGETHER = {"archive": "house with pods", "search": "indexed demo", "search_pages": "indexed demo"}
 # Storms that measure time, or count on their own time-outs. The others judge outcomes only. In floods, hashes
-# of strangers give way to all other work: beside other tests they would wait until their requests time out.
-HURRIED = {"floods", "no_worker", "price_steps", "sell_out", "stadium", "viewers"}
+# of strangers give way to all other work: beside busy tests they would wait until their requests time out.
+HURRIED = {"floods", "no_worker", "price_steps", "viewers"}
+BUSY = {"sell_out", "stadium"}  # storms that measure time and take the whole machine meanwhile
 # No time limit per example: a busy machine is not a failure, and speed is measured in bench/.
 hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
@@ -107,7 +115,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 def pytest_collection(session: pytest.Session) -> None:
     """Each process of a parallel run begins with other files: what it compiles, the others find compiled."""
     given = getattr(session.config, "workerinput", None)
-    if given is None:
+    if given is None or is_of_alone(session.config):
         return
     places = [Path(one.partition("::")[0]).absolute() for one in session.config.args]
     files = sorted(
@@ -122,21 +130,40 @@ def pytest_collection(session: pytest.Session) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """The second part of a run imports only the files whose tests it runs: seconds less."""
-    if config.option.markexpr != "alone" or not collection_path.name.startswith("test_"):
+    if not is_of_alone(config) or not collection_path.name.startswith("test_"):
         return None
-    is_hurried = collection_path.parent.name == "storms" and subject_of(collection_path) in HURRIED
-    return None if is_hurried or "mark.alone" in collection_path.read_text() else True
+    is_storm = collection_path.parent.name == "storms" and subject_of(collection_path) in HURRIED | BUSY
+    text = collection_path.read_text()
+    return None if is_storm or "mark.alone" in text or "mark.busy" in text else True
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest groups begin first; storms that another test would disturb run alone."""
+    """The longest groups begin first; what another test would disturb runs alone."""
     places = {path: path.relative_to(HERE).parts[0] for path in {item.path for item in items}}
     ranks = {path: (ORDER.index(at), subject_of(path) not in LONG) for path, at in places.items()}
     for item in items:
-        if places[item.path] == "storms" and subject_of(item.path) in HURRIED:
+        subject = subject_of(item.path) if places[item.path] == "storms" else ""
+        if subject in BUSY:
+            item.add_marker("busy")
+        if subject in HURRIED or item.get_closest_marker("busy"):
             item.add_marker("alone")
-    items.sort(key=lambda item: ranks[item.path])
+    # Tests that take turns on the machine come last: no process waits for its turn with others left to run.
+    items.sort(key=lambda item: (item.get_closest_marker("busy") is not None, ranks[item.path]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tests that mostly wait run side by side, a busy one by itself."""
+    if not is_of_alone(item.config):
+        return (yield)
+    with turn_on_the_machine(by_itself=item.get_closest_marker("busy") is not None):
+        return (yield)
+
+
+def is_of_alone(config: pytest.Config) -> bool:
+    """The second part of a run, which has only tests that run alone."""
+    return bool(config.option.markexpr == "alone")
 
 
 def subject_of(path: Path) -> str:

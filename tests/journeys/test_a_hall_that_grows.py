@@ -8,7 +8,6 @@ from holdfast.catalogue.store import store_layout
 from holdfast.layouts import Layout
 from holdfast.layouts.body import RowBody
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import ShowEditor
 from holdfast.web.caller import Scope
 from tests.support.shows import Fan, a_layout, a_show
 
@@ -39,5 +38,4 @@ async def grow(app: App, show_id: int, hall: Layout) -> None:
     body = replace(hall.body, sections=[replace(section, rows=[FRONT, *section.rows])])
     grown = Layout.build(body, after=hall)
     await store_layout(app.postgres, grown)
-    schedule = ShowEditor(app.postgres, app.catalogue, app.config, Scope(1, True))
-    await schedule.change_show(show_id, ShowChange(layout_hash=grown.hash))
+    await app.show_editor(Scope(1, True)).change_show(show_id, ShowChange(layout_hash=grown.hash))

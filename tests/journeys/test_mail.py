@@ -4,8 +4,9 @@ import html
 import re
 import time
 from base64 import b64decode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -20,7 +21,7 @@ from holdfast.app import App
 from holdfast.background import build_mail_sender, consumers
 from holdfast.config import Config
 from holdfast.engines.due_look import with_look
-from holdfast.engines.loop import running
+from holdfast.engines.loop import Job, Pause, running
 from holdfast.engines.turns import Turns
 from holdfast.notifications import NoticeKind
 from holdfast.notifications.jobs import jobs as notice_jobs
@@ -50,26 +51,34 @@ class Demo:
     async def mails_to(self, address: str) -> list[tuple[str, str]]:
         """(address of its page, subject), newest first."""
         page = (await self.api.get("/demo/mail")).text
-        found = re.findall(r'<a href="(/demo/mail/\d+)">([^<]*)</a>\s*<span>to [^<]*&lt;([^<]*)&gt;', page)
+        found = re.findall(
+            r'<a href="(/demo/mail/[a-z0-9-]+)">([^<]*)</a>\s*<span>to [^<]*&lt;([^<]*)&gt;', page
+        )
         return [(url, html.unescape(subject)) for url, subject, to in found if html.unescape(to) == address]
 
 
 @pytest.fixture(scope="module")
 async def demo(config: Config) -> AsyncIterator[Demo]:
-    """A box office as `holdfast demo` has it, with the relay, the consumers and the post at work."""
+    """A box office as `holdfast demo` has it, with the relay, consumers and senders of each database."""
     config = replace(config, mail_page=1)
     application = asgi_app(config)
     transport = httpx2.ASGITransport(application)
     async with open_app(config) as app, started(application):
         async with httpx2.AsyncClient(transport=transport, base_url="http://box.office") as api:
-            for consumer in consumers(app):
-                await skip_older_facts(app, consumer.group)
-            post = build_mail_sender(app)
-            await post.send()  # a worker that has been up for a while: it has its fonts
-            turns = Turns(app.postgres)
-            at_work = [*fact_jobs(app.outbox, consumers(app), config, turns), *notice_jobs(post, turns)]
-            async with running(with_look(app.postgres, at_work)):
+            jobs = [job for each in app.router.by_name.values() for job in await at_work(each)]
+            async with running(jobs):
                 yield Demo(app, api)
+
+
+async def at_work(app: App) -> Sequence[tuple[Pause, Job]]:
+    """Of one database."""
+    for consumer in consumers(app):
+        await skip_older_facts(app, consumer.group)
+    post = build_mail_sender(app)
+    await post.send()  # a worker that has been up for a while: it has its fonts
+    turns = Turns(app.postgres)
+    jobs = [*fact_jobs(app.outbox, consumers(app), app.config, turns), *notice_jobs(post, turns)]
+    return with_look(app.postgres, jobs)
 
 
 async def address_of(fan: Fan) -> str:
@@ -102,7 +111,8 @@ async def a_purchase(demo: Demo) -> Purchase:
 
 
 async def test_a_purchase_is_on_the_mail_page_with_code_paper_and_date(demo: Demo) -> None:
-    await until(lambda: _is_listening(demo.app), within_s=PATIENCE_S)
+    for each in demo.app.router.by_name.values():
+        await until(partial(_is_listening, each), within_s=PATIENCE_S)
     purchase = await a_purchase(demo)
     print(f"on the page {purchase.took_s:.2f} s after it was confirmed")
 
@@ -191,7 +201,8 @@ class TestDesk:
         found = (await admin.get("/admin/notices", state="all", size=200)).json()["notices"]
         (notice,) = [one for one in found if one["address"] == address]
 
-        again = await admin.post(f"/admin/notices/{notice['notice_id']}/replay")
+        pod = notice["pod"] or "home"
+        again = await admin.post(f"/admin/notices/{notice['notice_id']}/replay?pod={pod}")
         missing = await admin.post("/admin/notices/999999999/replay")
 
         assert (notice["kind"], notice["channel"]) == ("tickets", "mail")

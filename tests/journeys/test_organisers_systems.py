@@ -145,8 +145,9 @@ async def test_fans_have_neither_webhooks_nor_figures(alice: Fan) -> None:
 async def test_deliveries_and_figures_are_visible_to_the_shows_organiser_only(
     app: App, api: httpx2.AsyncClient, organiser: Organiser, rival: Organiser, alice: Fan
 ) -> None:
-    await app.outbox.settle(1_000_000)
-    await app.outbox.add_group(GROUP, from_oldest=False)
+    for each in app.router.by_name.values():
+        await each.outbox.settle(1_000_000)
+        await each.outbox.add_group(GROUP, from_oldest=False)
     stage = await a_stage(app, api, organiser)
     show = (await organiser.create("/shows", show_of(stage, prices={"Gold": 0, "Silver": 0})))["id"]
     mine, theirs = [(await one.create(HOOKS, {"url": URL}))["endpoint"] for one in (organiser, rival)]
@@ -158,8 +159,8 @@ async def test_deliveries_and_figures_are_visible_to_the_shows_organiser_only(
         await organiser.send("GET", f"{HOOKS}/{mine['endpoint_id']}/deliveries", params={"state": "queued"})
     )
     assert "booking.confirmed" in [one["kind"] for one in log["deliveries"]]
-    fact_id = log["deliveries"][0]["fact_id"]
-    again = await organiser.send("POST", f"{HOOKS}/{mine['endpoint_id']}/deliveries/{fact_id}/replay")
+    webhook_id = log["deliveries"][0]["webhook_id"]
+    again = await organiser.send("POST", f"{HOOKS}/{mine['endpoint_id']}/deliveries/{webhook_id}/replay")
     assert decode_ok(again)["state"] == "queued"
     nothing = decode_ok(await rival.send("GET", f"{HOOKS}/{theirs['endpoint_id']}/deliveries"))
     assert nothing == {"deliveries": [], "next": None, "complete": True, "missing_pods": []}

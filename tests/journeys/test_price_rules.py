@@ -109,7 +109,7 @@ async def test_a_step_by_demand_is_a_new_revision_with_an_audit_row_and_a_fact(
     (change,) = plan["changes"]
     assert (change["was_minor"], change["price_minor"], change["why"]) == (50_000, 58_000, "step")
     assert (change["sold"], change["seats"], change["actor_id"]) == (5, 20, None)
-    fact = await app.postgres.fetchval(
+    fact = await app.catalogue_home.postgres.fetchval(
         "SELECT body::text FROM outbox WHERE show_id = $1 AND kind = 'show.prices_changed'", show["id"]
     )
     assert '"price_minor": 58000' in fact

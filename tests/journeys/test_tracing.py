@@ -20,7 +20,6 @@ from holdfast.notifications.jobs import consumer as notice_consumer
 from holdfast.outbox.relay import ConsumerWorker, Relay
 from holdfast.web.asgi import Application
 from holdfast.web.connections import limited_http
-from holdfast.webhooks_out.store import OutgoingWebhooks
 from tests.conftest import started
 from tests.fakes.otlp_receiver import OtlpReceiver, ReceivedSpan, otlp_receiver
 from tests.support.fact_recorder import turns_are_free
@@ -87,15 +86,17 @@ class TracedHouse:
         return self.collector.of_trace(trace_id)
 
     async def send_mails(self) -> None:
-        """What `holdfast work` does with the facts so far."""
-        await turns_are_free(self.app)
-        await Relay(self.app.outbox, self.app.config).relay()
-        consumer = notice_consumer(self.app.notifications, self.app.waiting_rooms)
-        worker = ConsumerWorker(self.app.outbox, consumer, self.app.config, wait_s=0.05)
-        while await worker.consume():
-            pass
-        while await build_mail_sender(self.app).send():
-            pass
+        """What `holdfast work` does with the facts so far, of every database."""
+        await self.app.outbox.settle(1_000_000)
+        for app in self.app.router.by_name.values():
+            await turns_are_free(app)
+            await Relay(app.outbox, app.config).relay()
+            consumer = notice_consumer(app.notifications, app.waiting_rooms)
+            worker = ConsumerWorker(app.outbox, consumer, app.config, wait_s=0.05)
+            while await worker.consume():
+                pass
+            while await build_mail_sender(app).send():
+                pass
 
 
 @asynccontextmanager
@@ -136,7 +137,8 @@ async def house(config: Config) -> AsyncIterator[TracedHouse]:
             started(application),
             listening(application, traced) as client,
         ):
-            await app.outbox.add_group(GROUP, from_oldest=True)
+            for each in app.router.by_name.values():
+                await each.outbox.add_group(GROUP, from_oldest=True)
             yield TracedHouse(app, application, collector, client)
 
 
@@ -228,8 +230,7 @@ async def test_a_time_has_the_trace_of_a_sampled_request_beside_it(
 
 
 async def test_a_webhook_continues_the_trace_of_its_fact(house: TracedHouse) -> None:
-    hooks = OutgoingWebhooks(house.app.postgres, house.app.catalogue, house.app.config)
-    async with a_receiver() as organisers_server, a_house(house.app, hooks) as sold:
+    async with a_receiver() as organisers_server, a_house(house.app) as sold:
         await sold.listens_at(organisers_server.url, "booking.confirmed")
         fan = await house.fan()
         with house.tracing() as trace_id:

@@ -22,7 +22,7 @@ def tuned() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-@pytest.mark.alone  # a loop that the machine does not schedule cannot ask for the interpreter
+@pytest.mark.busy  # a loop that the machine does not schedule cannot ask for the interpreter
 @pytest.mark.usefixtures("tuned")
 async def test_the_loop_has_the_interpreter_back_soon() -> None:
     """By the processor time that passes from one turn of the loop to the next, of both threads."""

@@ -15,6 +15,7 @@ from holdfast.backup import load_backup_age, record_backup
 from holdfast.cli.doctor import findings
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
+from holdfast.engines.postgres import Postgres
 from holdfast.engines.turns import Turns
 from holdfast.engines.worker_beat import beat, load_workers
 from holdfast.runtime.bounded import CHECK_WITHIN_S
@@ -145,21 +146,21 @@ async def test_days_left_of_certificates_of_redis_and_the_ledger(config: Config,
     }
 
 
-async def test_a_worker_is_seen_by_its_lease_and_a_backup_by_its_record(app: App) -> None:
+async def test_a_worker_is_seen_by_its_lease_and_a_backup_by_its_record(app: App, postgres: Postgres) -> None:
     config = replace(app.config, gateway="none")
-    await app.postgres.execute("DELETE FROM job_turn")
-    await app.postgres.execute("DELETE FROM backup_made")
+    await postgres.execute("DELETE FROM job_turn")
+    await postgres.execute("DELETE FROM backup_made")
     before = await look(config, "workers", "backup")
 
-    _, one_beat = beat(Turns(app.postgres))
+    _, one_beat = beat(Turns(postgres))
     await one_beat()
-    assert await record_backup(app.postgres, "a test")
+    assert await record_backup(postgres, "a test")
     after = await look(config, "workers", "backup")
 
     assert health_of(before) == ["fail", "fail"], before
     assert health_of(after) == ["ok", "ok"], after
-    assert (await load_workers(app.postgres)).is_alive
-    assert (await load_backup_age(app.postgres) or 99) < 10
+    assert (await load_workers(postgres)).is_alive
+    assert (await load_backup_age(postgres) or 99) < 10
 
 
 def health_of(found: Sequence[Finding]) -> list[str]:

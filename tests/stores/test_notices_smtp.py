@@ -21,7 +21,7 @@ from holdfast.notifications.notice import LEASE_S, Channel, SenderBody
 from holdfast.notifications.person_messages import PersonMessages
 from holdfast.notifications.senders import SmtpSender, build_senders
 from holdfast.tickets import Codes, EntryPolicy
-from holdfast.tickets.transfer import Giver, Transfers
+from holdfast.tickets.transfer import Giver
 from tests.support import shows as cast
 from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
 from tests.support.mailed_links import link_in
@@ -148,7 +148,7 @@ class TestWhole:
         stranger = getter.replace("reader", "stranger")
         booking = await hold(office.app, show, giver_id, 1, 2)
         first, second = await office.app.tickets.of_booking(show, booking.number)
-        transfers = Transfers(office.app.postgres)
+        transfers = office.app.transfers
         await transfers.give(show, first.serial, Giver(giver_id, giver), getter)
         await transfers.give(show, second.serial, Giver(giver_id, giver), stranger)
 

@@ -18,7 +18,7 @@ from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.outbox import from_json, to_json
 from holdfast.outbox.relay import ConsumerWorker
-from holdfast.tickets.transfer import Giver, Transfers
+from holdfast.tickets.transfer import Giver
 from holdfast.web.caller import Scope
 from tests.support import shows as cast
 from tests.support.cli_process import run_holdfast
@@ -110,7 +110,7 @@ class TestFactsBecomeNotices:
         stranger = getter.replace("reader", "stranger")
         booking = await hold(office.app, free_show, giver_id, 1, 2)
         first, second = await office.app.tickets.of_booking(free_show, booking.number)
-        transfers = Transfers(office.app.postgres)
+        transfers = office.app.transfers
 
         await transfers.give(free_show, first.serial, Giver(giver_id, giver), getter)
         await transfers.give(free_show, second.serial, Giver(giver_id, giver), stranger)

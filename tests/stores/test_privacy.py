@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.accounts import LinkGone, NewAccount, Purpose, StaffAccount
 from holdfast.app import App
+from holdfast.background import build_pod_erasure
 from holdfast.tickets import Giver
 from holdfast.web.caller import Role
 from tests.support import shows as cast
@@ -16,6 +17,7 @@ from tests.support.mail_servers import a_reader
 from tests.support.mailed_links import a_link
 from tests.support.paid_bookings import bought
 from tests.support.show_fixture import Till
+from tests.support.wait import until
 from tests.support.waitlist_hall import WaitlistHall, a_hall
 
 NAME = "Zoë Łukasiewicz"
@@ -40,6 +42,17 @@ async def everywhere(app: App, text: str) -> list[str]:
         if await app.postgres.fetchval(has, text):
             found.append(name)
     return sorted(found)
+
+
+async def erase(app: App, account_id: int) -> None:
+    """At home, and where the workers go on."""
+    await app.erasure.erase(account_id)
+    await until(lambda: _is_erased_in_pods(app))
+
+
+async def _is_erased_in_pods(app: App) -> bool:
+    await build_pod_erasure(app.catalogue_home).finish()
+    return not await app.postgres.fetchval("SELECT count(*) FROM erasure_due")
 
 
 async def test_the_download_has_everything_of_a_person_and_nothing_of_others(app: App) -> None:
@@ -78,7 +91,7 @@ async def test_erasure_deletes_the_person_and_leaves_the_books(app: App) -> None
     await app.people.request_reset(address, "en")
     before = tuple(await app.postgres.fetchrow(BOOKS, reader, show) or ())
 
-    await app.erasure.erase(reader)
+    await erase(app, reader)
 
     assert tuple(await app.postgres.fetchrow(BOOKS, reader, show) or ()) == before
     assert await everywhere(app, address) == []
@@ -97,14 +110,14 @@ async def test_an_erased_person_waits_no_longer(app: App) -> None:
     hall = await a_hall(app)
     entry = await hall.join(2, owner=reader)
 
-    await app.erasure.erase(reader)
+    await erase(app, reader)
 
     assert await hall.state_of(entry) == "left"
 
 
 async def test_the_address_is_free_again(app: App) -> None:
     reader, address = await a_reader(app)
-    await app.erasure.erase(reader)
+    await erase(app, reader)
 
     (again,) = await app.accounts.add_many([NewAccount(address, "Zoë")])
 
@@ -120,7 +133,7 @@ async def test_guests_of_the_person_are_erased_too(app: App) -> None:
     await app.sessions.name_guest(guest, email=typed, name="Zoë")
     await app.sessions.open_account(reader, guest)
 
-    await app.erasure.erase(reader)
+    await erase(app, reader)
 
     assert await everywhere(app, typed) == []
 
@@ -131,4 +144,4 @@ async def test_staff_become_fans_first(app: App, role: Role) -> None:
     await app.accounts.set_role(reader, role)
 
     with pytest.raises(StaffAccount):
-        await app.erasure.erase(reader)
+        await erase(app, reader)

@@ -1,8 +1,5 @@
 """A ticket key that leaked is revoked: its codes and links open nothing, owners have new ones (R30)."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -10,13 +7,10 @@ from holdfast.app import App
 from holdfast.catalogue import NoSuchShow
 from holdfast.checkin.offline import OfflineGate, open_pack
 from holdfast.checkin.scan import Verdict, Way
-from holdfast.config import Config
 from holdfast.tickets import Codes, EntryPolicy, IssuedTicket, NoSuchTicket, Tickets
 from holdfast.tickets.transfer import Giver
 from tests.support import shows as cast
 from tests.support.door import Doorway, Stand, a_doorway
-from tests.support.opened import open_app
-from tests.support.restorable_ledger import restorable_ledger
 from tests.support.show_fixture import an_owner
 
 DEVICE = X25519PrivateKey.generate()
@@ -40,7 +34,7 @@ class TestOneShow:
         tickets, north = doorway.app.tickets, await doorway.stand()
         ticket, old = await doorway.ticket(3)
 
-        await tickets.revoke_keys(doorway.till.show)
+        await doorway.revoke_keys()
 
         new = await tickets.fixed_code(await doorway.again(ticket))
         assert (await north.scans(old)).verdict is Verdict.REVOKED_CODE
@@ -50,7 +44,7 @@ class TestOneShow:
         elsewhere = await a_doorway(app)
         _, code = await elsewhere.ticket(3)
 
-        await app.tickets.revoke_keys(doorway.till.show)
+        await doorway.revoke_keys()
 
         assert (await (await elsewhere.stand()).scans(code)).verdict is Verdict.ADMITTED
 
@@ -60,7 +54,7 @@ class TestOneShow:
         ticket, _ = await doorway.ticket(3)
         old = await tickets.link(ticket)
 
-        await tickets.revoke_keys(doorway.till.show)
+        await doorway.revoke_keys()
 
         with pytest.raises(NoSuchTicket):
             await tickets.ticket_at(old)
@@ -74,7 +68,7 @@ class TestOneShow:
         await elsewhere.open()
         ticket, _ = await doorway.ticket(3)
 
-        await app.tickets.revoke_keys(doorway.till.show)
+        await doorway.revoke_keys()
         again = await doorway.again(ticket)
 
         code = await app.tickets.read(await elsewhere.fixed_code(again))
@@ -87,7 +81,7 @@ class TestOneShow:
         ticket, _ = await doorway.ticket(3)
         old, _ = await tickets.live_code(ticket)
 
-        await tickets.revoke_keys(doorway.till.show)
+        await doorway.revoke_keys()
 
         new, _ = await tickets.live_code(await doorway.again(ticket))
         assert (await north.scans(old)).verdict is Verdict.REVOKED_CODE
@@ -97,7 +91,7 @@ class TestOneShow:
         tickets, north = doorway.app.tickets, await doorway.stand()
         ticket, old = await doorway.ticket(3)
 
-        await tickets.revoke_keys(doorway.till.show)
+        await doorway.revoke_keys()
         gate = await offline_gate(doorway, north)
 
         new = await tickets.fixed_code(await doorway.again(ticket))
@@ -112,7 +106,7 @@ class TestOneShow:
         refunded, _ = await doorway.ticket(5)
         assert await doorway.gives_back(refunded)
 
-        count = await app.tickets.revoke_keys(doorway.till.show)
+        count = await doorway.revoke_keys()
 
         rows = await app.postgres.fetch(
             "SELECT number, (body ->> 'account_id')::bigint AS account_id FROM outbox"
@@ -139,25 +133,17 @@ async def give(doorway: Doorway, ticket: IssuedTicket, to: int) -> None:
     )
 
 
-@pytest.fixture
-async def own_app(config: Config, tmp_path: Path) -> AsyncIterator[App]:
-    """With keys of its own: what is revoked everywhere is revoked for every test."""
-    async with restorable_ledger(config, tmp_path) as ledger, open_app(ledger.config) as app:
-        yield app
-
-
-async def test_a_key_is_revoked_at_every_show_also_at_those_to_come(own_app: App) -> None:
-    doorway = await a_doorway(own_app)
-    tickets, north = own_app.tickets, await doorway.stand()
+async def test_a_key_is_revoked_at_every_show_also_at_those_to_come(app: App, doorway: Doorway) -> None:
+    tickets, north = app.tickets, await doorway.stand()
     ticket, old = await doorway.ticket(3)
-    leaked = await tickets.signing_key()
+    leaked = await tickets.newest_key()
 
-    await tickets.revoke_keys(None)
+    await doorway.revoke_keys(at_every_show=True)
 
     new = await tickets.fixed_code(await doorway.again(ticket))
     assert (await north.scans(old)).verdict is Verdict.REVOKED_CODE
     assert (await north.scans(new)).verdict is Verdict.ADMITTED
     keys = await tickets.keys()
-    assert {key.key_id for key in keys.values() if key.is_revoked} == {leaked.key_id}
-    later = await cast.a_show(own_app, price_minor=0)
-    assert await own_app.postgres.fetchval("SELECT oldest_ticket_key($1)", later) == leaked.key_id + 1
+    assert {key_id for key_id, key in keys.items() if key.is_revoked} == set(range(1, leaked + 1))
+    later = await cast.a_show(app, price_minor=0)
+    assert await app.postgres.fetchval("SELECT oldest_ticket_key($1)", later) == leaked + 1

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -46,17 +47,37 @@ def office(app: App) -> CatalogueEditor:
     return CatalogueEditor(app.postgres, ADMIN)
 
 
+@dataclass
+class Reader:
+    """The facts of every database: those of organisers are at home, those of a sale where it is."""
+
+    app: App
+    recorders: list[FactRecorder]
+
+    async def consume(self) -> None:
+        await self.app.outbox.settle(1_000_000)
+        for one in self.recorders:
+            one.meanwhile = hearing(self.app)
+            await relayed(one.app)
+            await one.consume()
+
+    @property
+    def received(self) -> list[Fact]:
+        return [fact for one in self.recorders for fact in one.received]
+
+
 @pytest.fixture
-async def reader(app: App) -> FactRecorder:
-    await turns_are_free(app)
-    return await FactRecorder(app, kinds=KINDS).open()
+async def reader(app: App) -> Reader:
+    recorders = [FactRecorder(each, kinds=KINDS) for each in app.router.by_name.values()]
+    for one in recorders:
+        await turns_are_free(one.app)
+        await one.open()
+    return Reader(app, recorders)
 
 
-async def index_new_facts(reader: FactRecorder) -> None:
+async def index_new_facts(reader: Reader) -> None:
     """Handle new facts and write the index, without waiting for the counts of busy shows."""
     app = reader.app
-    reader.meanwhile = hearing(app)
-    await relayed(app)
     await reader.consume()
     while await app.search_index.write_due():
         pass
@@ -79,7 +100,7 @@ async def of_show(app: App, show_id: int, column: str) -> Any:
 
 
 async def test_a_new_show_is_found_and_a_cancelled_one_is_not(
-    app: App, a_show: AShow, reader: FactRecorder, office: CatalogueEditor
+    app: App, a_show: AShow, reader: Reader, office: CatalogueEditor
 ) -> None:
     show_id, word = await a_show(), a_word()
     event_id = await of_show(app, show_id, "event_id")
@@ -97,7 +118,7 @@ async def test_a_new_show_is_found_and_a_cancelled_one_is_not(
 
 
 async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
-    app: App, a_show: AShow, reader: FactRecorder, office: CatalogueEditor
+    app: App, a_show: AShow, reader: Reader, office: CatalogueEditor
 ) -> None:
     event_id = await of_show(app, await a_show(), "event_id")
     old, new, person = a_word(), a_word(), a_word()
@@ -113,7 +134,7 @@ async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
 
 
 async def test_a_venue_and_a_city_are_found_by_their_new_names(
-    app: App, a_show: AShow, reader: FactRecorder, office: CatalogueEditor
+    app: App, a_show: AShow, reader: Reader, office: CatalogueEditor
 ) -> None:
     show_id, venue, city = await a_show(), a_word(), a_word()
     event_id = await of_show(app, show_id, "event_id")
@@ -130,7 +151,7 @@ async def test_a_venue_and_a_city_are_found_by_their_new_names(
 
 
 async def test_seats_taken_are_counted_and_make_an_event_popular(
-    app: App, a_show: AShow, reader: FactRecorder
+    app: App, a_show: AShow, reader: Reader
 ) -> None:
     show_id = await a_show(4)
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
@@ -148,14 +169,12 @@ async def test_seats_taken_are_counted_and_make_an_event_popular(
     assert await listed(app, event_id) == (-2.0, 2, 2)
 
 
-async def test_a_hot_show_is_put_on_the_list_once(app: App, a_show: AShow, reader: FactRecorder) -> None:
+async def test_a_hot_show_is_put_on_the_list_once(app: App, a_show: AShow, reader: Reader) -> None:
     show_id = await a_show(20)
     await index_new_facts(reader)
-    reader.meanwhile = hearing(app)
     for seat in range(0, 20, 2):
         await hold(app, show_id, an_owner(), seat)
 
-    await relayed(app)
     await reader.consume()
 
     due = await app.postgres.fetch(
@@ -165,7 +184,7 @@ async def test_a_hot_show_is_put_on_the_list_once(app: App, a_show: AShow, reade
     assert due[0]["due_at"] > datetime.now(UTC)
 
 
-async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, reader: FactRecorder) -> None:
+async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, reader: Reader) -> None:
     show_id = await a_show()
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
     await index_new_facts(reader)
@@ -180,7 +199,7 @@ async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, read
     assert await found(app, title) == [event_id]
 
 
-async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, reader: FactRecorder) -> None:
+async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, reader: Reader) -> None:
     show_id = await a_show()
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
     await index_new_facts(reader)
@@ -199,7 +218,7 @@ async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, rea
     assert await app.postgres.fetchval("SELECT count(*) FROM listing WHERE event_id = $1", event_id) == 0
 
 
-async def test_a_failed_index_write_is_still_due(app: App, a_show: AShow) -> None:
+async def test_a_failed_index_write_is_still_due(app: App, postgres: Postgres, a_show: AShow) -> None:
     show_id = await a_show()
     event_id = await of_show(app, show_id, "event_id")
     away = Postgres("postgresql://unknown@127.0.0.1:1/none", pool_max=1, timeout_s=1)
@@ -208,13 +227,13 @@ async def test_a_failed_index_write_is_still_due(app: App, a_show: AShow) -> Non
     await app.search_index.mark_events([event_id])
 
     with pytest.raises(EngineDown):
-        await SearchIndex(app.postgres, SearchSource(away), app.seatmap).write_due()
+        await SearchIndex(postgres, SearchSource(away), app.seatmap).write_due()
 
     due = await app.postgres.fetch("SELECT id FROM listing_due WHERE what = 'event'")
     assert [row["id"] for row in due] == [event_id]
 
 
-async def test_a_change_during_a_write_is_written_again(app: App, a_show: AShow) -> None:
+async def test_a_change_during_a_write_is_written_again(app: App, postgres: Postgres, a_show: AShow) -> None:
     event_id = await of_show(app, await a_show(), "event_id")
     while await app.search_index.write_due():
         pass
@@ -228,7 +247,7 @@ async def test_a_change_during_a_write_is_written_again(app: App, a_show: AShow)
             return rows
 
     await app.search_index.mark_events([event_id])
-    await SearchIndex(app.postgres, Restless(app.postgres), app.seatmap).write_due()
+    await SearchIndex(postgres, Restless(postgres), app.seatmap).write_due()
 
     assert await app.postgres.fetchval("SELECT count(*) FROM listing_due WHERE id = $1", event_id) == 1
     assert await app.search_index.write_due() == 1

@@ -10,12 +10,14 @@ from standardwebhooks import Webhook
 
 from holdfast.app import App
 from holdfast.bookings import from_public_id, reference
+from holdfast.config import Config
 from holdfast.outbox import Fact
+from holdfast.web.pod_pages import parse_key
 from holdfast.webhooks_out.delivery import PAUSES_S, DeliveryResult
 from holdfast.webhooks_out.endpoint import EndpointChange
 from holdfast.webhooks_out.errors import EndpointOff, NoSuchDelivery, NoSuchEndpoint
-from holdfast.webhooks_out.store import OutgoingWebhooks
 from tests.support.fact_recorder import FactRecorder
+from tests.support.opened import open_app
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
 from tests.support.webhook_receivers import House, a_house, a_receiver, another_house, says
@@ -23,14 +25,15 @@ from tests.support.webhook_receivers import House, a_house, a_receiver, another_
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture
-def hooks(app: App) -> OutgoingWebhooks:
-    return OutgoingWebhooks(app.postgres, app.catalogue, replace(app.config, hook_lenient=1))
+@pytest.fixture(scope="module")
+async def app(config: Config) -> AsyncIterator[App]:
+    async with open_app(replace(config, hook_lenient=1)) as opened:
+        yield opened
 
 
 @pytest.fixture
-async def house(app: App, hooks: OutgoingWebhooks) -> AsyncIterator[House]:
-    async with a_house(app, hooks) as opened:
+async def house(app: App) -> AsyncIterator[House]:
+    async with a_house(app) as opened:
         yield opened
 
 
@@ -53,11 +56,11 @@ async def test_a_fact_arrives_and_its_signature_is_good(house: House) -> None:
     assert payload["data"]["seats"] == [0]
     assert payload["data"]["seat_labels"] == ["A-1"]
     assert payload["data"]["reference"] == reference(*from_public_id(payload["data"]["booking_id"]))
-    assert headers["webhook-id"] == str(payload["data"]["fact_id"])
+    assert headers["webhook-id"] == house.webhook_id(payload["data"]["fact_id"])
 
 
 async def test_an_organiser_receives_no_facts_of_another_organisers_events(house: House) -> None:
-    other = await another_house(house.app, house.hooks, house.jobs)
+    other = await another_house(house.app)
     async with a_receiver() as mine, a_receiver() as theirs:
         await house.listens_at(mine.url)
         await other.listens_at(theirs.url)
@@ -88,7 +91,7 @@ async def test_a_fact_consumed_twice_is_delivered_once(house: House) -> None:
         await house.hooks.consume_facts([fact])
         await house.sends()
 
-    assert receiver.ids == [str(fact.id)]
+    assert receiver.ids == [house.webhook_id(fact.id)]
 
 
 async def test_a_no_is_tried_again_later_and_the_log_knows_both(house: House) -> None:
@@ -105,7 +108,8 @@ async def test_a_no_is_tried_again_later_and_the_log_knows_both(house: House) ->
     assert (second["status"], second["response"], second["reason"]) == (200, "thanks", None)
     assert await house.state(endpoint) == ["done"]
     assert receiver.ids[0] == receiver.ids[1]
-    assert (await house.hooks.endpoint(endpoint.endpoint_id, house.organiser)).failing_since is None
+    failing = "SELECT failing_since FROM webhook_endpoint WHERE id = $1"
+    assert await house.sold_by.postgres.fetchval(failing, endpoint.endpoint_id) is None
 
 
 async def test_after_the_last_try_a_delivery_is_dead_and_a_replay_starts_over(house: House) -> None:
@@ -118,7 +122,9 @@ async def test_after_the_last_try_a_delivery_is_dead_and_a_replay_starts_over(ho
         assert await house.state(endpoint) == ["dead"]
         assert len(receiver.got) == len(PAUSES_S) + 1
 
-        page = await house.hooks.replay(endpoint.endpoint_id, house.organiser, int(receiver.ids[0]))
+        key = parse_key(receiver.ids[0])
+        assert key is not None
+        page = await house.hooks.replay(endpoint.endpoint_id, house.organiser, key[1])
         assert page.state == "queued"
         await house.sends_again()
 
@@ -168,7 +174,7 @@ async def test_an_endpoint_that_fails_for_long_is_disabled_and_its_organiser_not
         await house.listens_at(other.url, "endpoint.switched_off")
         await something_happens(house)
         await house.sends()
-        await house.app.postgres.execute(
+        await house.sold_by.postgres.execute(
             "UPDATE webhook_endpoint SET failing_since = now() - interval '40 h' WHERE id = $1",
             endpoint.endpoint_id,
         )
@@ -176,9 +182,7 @@ async def test_an_endpoint_that_fails_for_long_is_disabled_and_its_organiser_not
         await something_happens(house, 1)  # while it is off
         await house.sends()
 
-    page = await house.hooks.endpoint(endpoint.endpoint_id, house.organiser)
-    assert not page.active
-    assert "HTTP 500" in (page.off_reason or "")
+    assert "HTTP 500" in (await house.why_off(endpoint) or "")
     assert await house.state(endpoint) == ["missed", "missed"]
     assert other.kinds == ["endpoint.switched_off"]
     await reader.consume()
@@ -210,7 +214,7 @@ async def test_a_410_response_disables_the_endpoint_immediately(house: House) ->
         await something_happens(house)
         await house.sends()
 
-    assert not (await house.hooks.endpoint(endpoint.endpoint_id, house.organiser)).active
+    assert "HTTP 410" in (await house.why_off(endpoint) or "")
     assert await house.state(endpoint) == ["missed"]
 
 

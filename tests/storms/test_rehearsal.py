@@ -38,21 +38,7 @@ async def count_accounts(house: Office) -> int:
     return int(await house.app.postgres.fetchval(query))
 
 
-@pytest.mark.alone
-async def test_one_web_worker_is_named(one_worker: Office) -> None:
-    show, load = await a_large_show(one_worker), ("--first", "16", "--at-once", "32")
-
-    ended, page = await rehearse(one_worker.url, show, *load, "--admit-per-s", "0.1")
-
-    assert page["bottleneck"]["name"] == "web workers", ended.output
-    assert (page["go"], ended.code) == (True, 0), page
-    assert page["safe_admission_per_s"] > 0.1
-    assert page["left"] == []
-    assert await count_accounts(one_worker) == 0
-    await one_worker.settled()
-
-
-@pytest.mark.alone
+@pytest.mark.busy
 async def test_a_slow_gateway_is_named_and_is_a_no_go(one_worker: Office) -> None:
     show = await a_large_show(one_worker)
     async with bank_of(one_worker.app.config) as bank:
@@ -68,7 +54,22 @@ async def test_a_slow_gateway_is_named_and_is_a_no_go(one_worker: Office) -> Non
     assert "are wanted" in page["reasons"][0]
 
 
-@pytest.mark.alone
+@pytest.mark.busy
+async def test_one_web_worker_is_named(one_worker: Office) -> None:
+    """After the test above: connections that are new wait for their first plans, as if they were too few."""
+    show, load = await a_large_show(one_worker), ("--first", "16", "--at-once", "32")
+
+    ended, page = await rehearse(one_worker.url, show, *load, "--admit-per-s", "0.1")
+
+    assert page["bottleneck"]["name"] == "web workers", ended.output
+    assert (page["go"], ended.code) == (True, 0), page
+    assert page["safe_admission_per_s"] > 0.1
+    assert page["left"] == []
+    assert await count_accounts(one_worker) == 0
+    await one_worker.settled()
+
+
+@pytest.mark.busy
 async def test_a_small_pool_is_named(one_worker: Office, tmp_path: Path) -> None:
     """A ledger in another place, 20 ms away: two connections are too few for it."""
     config, show = one_worker.app.config, await a_large_show(one_worker)

@@ -121,6 +121,7 @@ async def test_viewers_see_the_ledger_again_after_redis_was_lost(
     assert took_s < EQUAL_WITHIN_S
 
 
+@pytest.mark.busy
 async def test_a_change_reaches_thousands_of_viewers_soon(is_full: bool) -> None:
     viewers, seconds = (5000, 30) if is_full else (300, 3)
     async with office(web=1, work=False) as opened:

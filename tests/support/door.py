@@ -13,6 +13,7 @@ from holdfast.checkin.offline import OfflineGate, open_pack
 from holdfast.checkin.passes import NewPass, Passes
 from holdfast.checkin.scan import Verdict, Way
 from holdfast.checkin.store import CheckIn
+from holdfast.cli.keys import send_in_pods
 from holdfast.refunds.errors import SeatsUsed
 from holdfast.tickets import IssuedTicket
 from holdfast.tickets.transfer import Transfers
@@ -49,7 +50,7 @@ class Doorway:
 
     @property
     def transfers(self) -> Transfers:
-        return Transfers(self.app.postgres)
+        return self.app.transfers
 
     async def tickets(self, *seats: int, owner_id: int | None = None) -> list[IssuedTicket]:
         booking = await self.till.opened(*seats, price_minor=0, owner_id=owner_id or an_owner())
@@ -83,6 +84,12 @@ class Doorway:
         raw = await self.app.checkin.pack(await self.app.checkin.standby(stand.account_id))
         trusted = {key.key_id: key.public for key in (await self.app.tickets.keys()).values()}
         return OfflineGate(open_pack(raw, device.private_bytes_raw(), trusted))
+
+    async def revoke_keys(self, *, at_every_show: bool = False) -> int:
+        """As `holdfast tickets rotate --revoke`: how many owners get new tickets."""
+        show_id = None if at_every_show else self.till.show
+        sent = await self.app.tickets.revoke_keys(show_id)
+        return sent + await send_in_pods(self.app.catalogue_home, show_id)
 
     async def gives_back(self, ticket: IssuedTicket) -> bool:
         """Refund the whole booking; False: a ticket of it was already admitted."""

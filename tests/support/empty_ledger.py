@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import asyncpg
@@ -43,6 +45,14 @@ def remove_place() -> None:
     while _early:
         _early.pop().wait()
     shutil.rmtree(os.environ.pop(PLACE))
+
+
+@contextmanager
+def turn_on_the_machine(*, by_itself: bool) -> Iterator[None]:
+    """Waits until no process of this run has one by itself; for one by itself, until no other has any."""
+    with (Path(os.environ[PLACE]) / "machine").open("w") as machine:
+        fcntl.flock(machine, fcntl.LOCK_EX if by_itself else fcntl.LOCK_SH)  # until it is closed
+        yield
 
 
 async def fill_with_ledger(data: Path) -> None:

@@ -5,7 +5,7 @@ import gzip
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.app import App
 from holdfast.outbox.relay import ConsumerWorker
+from holdfast.web.pod_pages import format_key
 from holdfast.webhooks_out.endpoint import EndpointPage, NewEndpoint
 from holdfast.webhooks_out.jobs import DeliveryJobs, consumer
 from holdfast.webhooks_out.store import GROUP, OutgoingWebhooks
@@ -108,6 +109,19 @@ class House:
     show: int
     organiser: int
 
+    @property
+    def sold_by(self) -> App:
+        """The application of the database that sells the show, and delivers its facts."""
+        return self.app.router.for_show(self.show)
+
+    def webhook_id(self, fact_id: int) -> str:
+        """As its receiver gets it."""
+        return format_key(self.sold_by.pod, fact_id)
+
+    async def why_off(self, endpoint: EndpointPage) -> str | None:
+        """In the database that delivers; None: the endpoint is not off."""
+        return (await self.hooks.switched_off([endpoint.endpoint_id])).get(endpoint.endpoint_id)
+
     async def listens_at(self, url: str, *kinds: str) -> tuple[EndpointPage, str]:
         return await self.hooks.add(self.organiser, NewEndpoint(url=url, kinds=list(kinds)))
 
@@ -138,23 +152,24 @@ class House:
         return list(await self.app.postgres.fetch(sql, endpoint.endpoint_id))
 
 
-async def another_house(app: App, hooks: OutgoingWebhooks, jobs: DeliveryJobs) -> House:
+async def another_house(app: App) -> House:
     show, organiser = await a_show(app, price_minor=0), next(_organisers)
     await app.postgres.execute(
         "UPDATE event SET organiser_id = $2 WHERE id = (SELECT event_id FROM show WHERE id = $1)",
         show,
         organiser,
     )
-    return House(app, hooks, jobs, show, organiser)
+    return House(app, app.webhooks_out, DeliveryJobs(app.webhooks_out, app.config), show, organiser)
 
 
 @asynccontextmanager
-async def a_house(app: App, hooks: OutgoingWebhooks) -> AsyncIterator[House]:
-    """From now on: facts of tests before this one are of no interest."""
+async def a_house(app: App) -> AsyncIterator[House]:
+    """From now on: facts and deliveries of tests before this one are of no interest."""
+    await app.webhooks_out.forget(1_000_000)
     await app.outbox.settle(1_000_000)
     await app.outbox.add_group(GROUP, from_oldest=False)
     try:
-        house = await another_house(app, hooks, DeliveryJobs(hooks, replace(app.config, hook_lenient=1)))
+        house = await another_house(app)
         await house.hears()
         yield house
     finally:
