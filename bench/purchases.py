@@ -41,7 +41,9 @@ CONNECTIONS = 128
 SHOWS_PER_RUN = 1_000  # of 200 seats: more than a run can sell
 ACCOUNTS = 2_000
 SOLD_OUT_SEATS, SOLD_OUT_ROW = 10_000, 100
-ALONE = 50  # purchases one after the other, whose transactions are counted
+ALONE = 500  # purchases one after the other, whose transactions are counted
+ALONE_SHOWS = 5
+REPORTED_WITHIN_S = 11  # a connection of PostgreSQL that is idle reports its transactions after 10 s
 SETTLED_WITHIN_S = 60.0
 BATCHED, SINGLE = 20_000, 4_000  # payments confirmed in batches, and one by one
 FIRST_OWNER = 50_000_000  # account ids that do not exist
@@ -80,7 +82,7 @@ async def measure_purchases(session: Session) -> list[Figure]:
             (large,) = await create_shows(env, a_layout(SOLD_OUT_SEATS, row=SOLD_OUT_ROW), 1)
             await _sell_out(env, url, tokens, large, gateway, session.results)
             session.report("counting the transactions of a purchase")
-            await _count_statements(env, url, tokens, warm[-1], session.results)
+            await _count_statements(env, url, tokens, warm[-ALONE_SHOWS], session.results)
     return [whole, await _measure_confirmations(session)]
 
 
@@ -127,11 +129,10 @@ async def wait_until_settled(env: Environment, gateway: "Gateway") -> None:
     await until(is_settled, within_s=SETTLED_WITHIN_S)
 
 
-async def _count_statements(env: Environment, url: str, tokens: Path, show: int, results: Path) -> None:
+async def _count_statements(env: Environment, url: str, tokens: Path, first: int, results: Path) -> None:
     """Per purchase, one after the other: transactions and scripts when no batch is shared."""
     before = await _count_traffic(env)
-    await buy(url, tokens, show, purchases=ALONE, seconds=60, shows=1, connections=1)
-    await asyncio.sleep(1)  # the last webhooks
+    await buy(url, tokens, first, purchases=ALONE, seconds=60, shows=ALONE_SHOWS, connections=1)
     after = await _count_traffic(env)
     each = {name: round((after[name] - before[name]) / ALONE, 2) for name in after}
     print(f"one purchase at a time: {each}")
@@ -140,6 +141,7 @@ async def _count_statements(env: Environment, url: str, tokens: Path, show: int,
 
 async def _count_traffic(env: Environment) -> dict[str, int]:
     """Transactions of PostgreSQL and scripts of Redis so far, without those of this count."""
+    await asyncio.sleep(REPORTED_WITHIN_S)
     commits = int(await env.app.postgres.fetchval(Q.commits))
     stats: dict[str, Any] = await env.app.redis.call("INFO", "commandstats")
     text = stats.decode() if isinstance(stats, bytes) else str(stats)
