@@ -71,6 +71,13 @@ class Cache(Generic[Key, Value]):
         return await asyncio.shield(self._loading.get(key) or self._start(key))
 
     def drop(self, key: Key) -> None:
+        """What it stands for has changed."""
+        # A load under way may have read the state before the change: later callers do not join it, and its
+        # value is not cached.
+        self._loading.pop(key, None)
+        self._remove(key)
+
+    def _remove(self, key: Key) -> None:
         if (cached := self._values.pop(key, None)) is not None:
             self._size -= self._weight(cached[1])
 
@@ -89,19 +96,22 @@ class Cache(Generic[Key, Value]):
 
     async def _fill(self, key: Key) -> Value:
         value = await self._load(key)
-        self.drop(key)
+        if self._loading.get(key) is not asyncio.current_task():
+            return value  # dropped meanwhile: see drop()
+        self._remove(key)
         self._values[key] = (time.monotonic(), value)
         self._size += self._weight(value)
         # The newest stays even if it is too large alone: its caller has it in any case.
         while self._size > self._size_max and len(self._values) > 1:
             oldest = next(iter(self._values))
             evicted = self._values[oldest][1]
-            self.drop(oldest)
+            self._remove(oldest)
             self._on_evict(evicted)
         return value
 
     def _ended(self, key: Key, task: "asyncio.Task[Value]") -> None:
-        self._loading.pop(key, None)
+        if self._loading.get(key) is task:
+            del self._loading[key]
         # The callers get the exception from the task; reading it here prevents a warning about an unread one.
         if not task.cancelled() and (error := task.exception()) and not isinstance(error, EngineDown):
             log.debug("refill failed", key=repr(key), error=repr(error))

@@ -139,7 +139,6 @@ class AdmissionGuard:
 
     async def refresh(self) -> None:
         """After a change: this process knows it at once, others within STALE_MAX_S."""
-        await self._shows.renew(ALL)
         self._shows.drop(ALL)
         await self._shows.get(ALL)
 
