@@ -26,6 +26,7 @@ from holdfast.sandbox import load_or_create_secret
 from tests.support.crowd import Plan, Progress, Report, Wish
 from tests.support.empty_ledger import fill_with_ledger
 from tests.support.engine_folder import engine_folder
+from tests.support.killable_transport import client_of_killed
 from tests.support.shows import Fan, a_show, fans
 from tests.support.wait import until
 
@@ -209,7 +210,7 @@ async def office(*, web: int = 2, work: bool = True, **settings: int | str) -> A
             access_ttl_s=ACCESS_TTL_S,
         )
         app = await stack.enter_async_context(open_app(config))
-        api = await stack.enter_async_context(httpx2.AsyncClient(base_url=facts["url"], timeout=30))
+        api = await stack.enter_async_context(client_of_killed(facts["url"]))
         yield Office(folder, facts["url"], app, api, of_commands)
 
 

@@ -26,6 +26,7 @@ from tests.support import gateway_setups
 from tests.support.box_office import running, started
 from tests.support.cli_process import free_port, run_holdfast
 from tests.support.game_day import LONG_DAYS, FindingPage, PublicAddress, Surroundings
+from tests.support.killable_transport import client_of_killed
 from tests.support.mail_servers import MAIL_FROM, a_mail_server
 from tests.support.postgres_server import a_pair, url_of
 from tests.support.prometheus_server import Prometheus
@@ -258,7 +259,7 @@ async def office_scene(folder: Path) -> AsyncIterator[OfficeScene]:
         words = ("serve", "--port", str(free_port()), "--workers", "1", "--data", str(data), "--json")
         facts = await stack.enter_async_context(running(folder / "serve.log", words, settings))
         app = await stack.enter_async_context(open_app(Config(**settings, data_dir=str(data))))
-        api = await stack.enter_async_context(httpx2.AsyncClient(base_url=facts["url"], timeout=30))
+        api = await stack.enter_async_context(client_of_killed(facts["url"]))
         scene = OfficeScene(around, env, data, app, api, None, data / "filler", fill_mb)
         stack.push_async_callback(partial(_stop_worker, scene))
         await scene.start_worker()

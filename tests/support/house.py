@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-import httpx2
-
 from holdfast.app import open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
 from tests.support.box_office import ACCESS_TTL_S, Office
 from tests.support.engine_folder import engine_folder
+from tests.support.killable_transport import client_of_killed
 from tests.support.machines import Machine, Nginx, WebMachine, web_machine, work_machine
 from tests.support.nats_cluster import NatsCluster, a_nats_cluster
 from tests.support.postgres_server import Server as PostgresServer
@@ -193,7 +192,7 @@ async def a_house(web_count: int = 3, work_count: int = 2) -> AsyncIterator[tupl
         app = await stack.enter_async_context(
             open_app(Config(**settings, access_ttl_s=ACCESS_TTL_S))  # type: ignore[arg-type]
         )
-        api = await stack.enter_async_context(httpx2.AsyncClient(base_url=nginx.url, timeout=30))
+        api = await stack.enter_async_context(client_of_killed(nginx.url))
         house = House(folder, nginx, web, workers, valkeys, ledgers, bus, settings)
         office = Office(DataFolder(folder / "commands"), nginx.url, app, api, settings)
         office.folder.make()

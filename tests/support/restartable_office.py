@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
-
 from holdfast.app import open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
@@ -16,6 +14,7 @@ from holdfast.web.caller import Caller, Role
 from tests.support.box_office import ACCESS_TTL_S, Office, running
 from tests.support.empty_ledger import fill_with_ledger
 from tests.support.engine_folder import engine_folder
+from tests.support.killable_transport import client_of_killed
 from tests.support.shows import Fan
 
 
@@ -45,7 +44,7 @@ class Site:
                 gateway_secret=load_or_create_secret(folder.path / "sandbox"),
                 access_ttl_s=ACCESS_TTL_S,
             )
-            async with open_app(config) as app, httpx2.AsyncClient(base_url=self.url, timeout=30) as api:
+            async with open_app(config) as app, client_of_killed(self.url) as api:
                 yield Office(folder, facts["url"], app, api)
 
 

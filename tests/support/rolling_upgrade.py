@@ -26,6 +26,7 @@ from holdfast.engines.embedded import engines
 from tests.support.box_office import ROOT, running, words_in
 from tests.support.empty_ledger import fill_with_ledger
 from tests.support.engine_folder import engine_folder
+from tests.support.killable_transport import client_of_killed
 from tests.support.releases import Machine, Release, earlier_release, this_release
 from tests.support.shows import API
 from tests.support.wait import until
@@ -72,7 +73,7 @@ class Sales:
     _buyers: list[asyncio.Task[None]] = field(default_factory=list)
 
     def put_in(self, url: str) -> None:
-        self.in_rotation[url] = httpx2.AsyncClient(base_url=url, timeout=PATIENCE_S)
+        self.in_rotation[url] = client_of_killed(url, PATIENCE_S)
         self.under_way[url] = 0
 
     async def has_machine(self) -> bool:

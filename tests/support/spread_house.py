@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import asyncpg
-import httpx2
 
 from holdfast.app import App, open_app
 from holdfast.config import Config
@@ -21,6 +20,7 @@ from holdfast.engines.embedded.folder import DataFolder
 from tests.support.box_office import ACCESS_TTL_S, Office
 from tests.support.cli_process import free_port
 from tests.support.engine_folder import engine_folder
+from tests.support.killable_transport import client_of_killed
 from tests.support.machines import Machine, WebMachine, work_machine
 from tests.support.pod_house import add_pods
 from tests.support.postgres_server import Server as Ledger
@@ -121,7 +121,7 @@ async def a_spread_house(*pods: str, workers: int = 2) -> AsyncIterator[SpreadHo
         await asyncio.gather(*(machine.start() for machine in machines))
         app = await stack.enter_async_context(open_app(engines.config))
         url = f"http://{web.address}"
-        api = await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=30))
+        api = await stack.enter_async_context(client_of_killed(url))
         office = Office(DataFolder(engines.folder / "commands"), url, app, api, engines.settings)
         office.folder.make()
         yield SpreadHouse(office, engines.ledgers, engines.valkeys)
