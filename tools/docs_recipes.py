@@ -31,7 +31,8 @@ holdfast backup record --by pg_basebackup
 rm -f worker.log
 command holdfast work --json > worker.log & stop+=($!)
 until [ -s worker.log ]; do sleep 0.1; done
-sleep 2  # its jobs take their turns
+# Its jobs take their turns, and take a while on a busy machine.
+until HOLDFAST_GATEWAY=none holdfast doctor > /dev/null; do sleep 1; done
 """
 # A site with the demo's programme, and one of its shows; `post` is a request of its organiser.
 A_SITE = f"""{BACKGROUND}
