@@ -45,31 +45,53 @@ END $$;
 
 -- A sale that is opened again gets its rows back before anything is sold: without them a seat could be sold
 -- twice.
-CREATE OR REPLACE FUNCTION restore_archived_sale() RETURNS trigger LANGUAGE plpgsql
-SET search_path FROM CURRENT AS $$
+CREATE OR REPLACE FUNCTION return_archived_rows(p_sale sale) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO taken_seat (show_id, seat, number)
     SELECT show_id, unnest(seats), number FROM booking
-     WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed', 'blocked')
+     WHERE show_id = p_sale.show_id AND state IN ('held', 'paying', 'confirmed', 'blocked')
         ON CONFLICT DO NOTHING;
     INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
-    SELECT show_id, owner_id, sum(cardinality(seats)), greatest(sum(cardinality(seats)), NEW.owner_seats_max),
+    SELECT show_id, owner_id, sum(cardinality(seats)),
+           greatest(sum(cardinality(seats)), p_sale.owner_seats_max),
            count(*) FILTER (WHERE state IN ('held', 'paying') AND claim_id LIKE '%@%')
       FROM booking
-     WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed') AND counts
+     WHERE show_id = p_sale.show_id AND state IN ('held', 'paying', 'confirmed') AND counts
   GROUP BY show_id, owner_id
         ON CONFLICT (show_id, owner_id) DO UPDATE
        SET seats = excluded.seats, seats_max = excluded.seats_max, holds = excluded.holds;
     INSERT INTO party_count (show_id, party, seats)
     SELECT show_id, split_part(claim_id, '@', 2), sum(cardinality(seats))
       FROM booking
-     WHERE show_id = NEW.show_id AND claim_id LIKE '%@%'
+     WHERE show_id = p_sale.show_id AND claim_id LIKE '%@%'
        AND (state IN ('held', 'paying') OR state = 'confirmed' AND was_free(booking))
   GROUP BY 1, 2
         ON CONFLICT (show_id, party) DO UPDATE SET seats = excluded.seats;
+END $$;
+
+CREATE OR REPLACE FUNCTION restore_archived_sale() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM return_archived_rows(NEW);
     NEW.archived_at := NULL;
     NEW.purged_at := NULL;
     RETURN NEW;
+END $$;
+
+-- For a pod that receives all sales again: those that were opened again meanwhile did not pass the trigger.
+-- p_closes_at: as the pod had it before.
+CREATE OR REPLACE FUNCTION restore_missed_sales(p_show bigint[], p_closes_at timestamptz[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_sale sale;
+BEGIN
+    FOR v_sale IN
+        SELECT sale.* FROM sale JOIN unnest(p_show, p_closes_at) AS old (show_id, closes_at) USING (show_id)
+         WHERE sale.archived_at IS NOT NULL AND sale.closes_at <> old.closes_at
+    LOOP
+        PERFORM return_archived_rows(v_sale);
+        UPDATE sale SET archived_at = NULL, purged_at = NULL WHERE show_id = v_sale.show_id;
+    END LOOP;
 END $$;
 
 -- `holdfast archive` has the rows of this sale in files, whose manifest has this sum.

@@ -2568,6 +2568,7 @@ BEGIN
                FROM pg_attribute
               WHERE attrelid = 'sale'::regclass AND attnum > 0 AND NOT attisdropped
                 AND attname <> ALL (p_published));
+    PERFORM restore_missed_sales(array_agg(show_id), array_agg(closes_at)) FROM aside_sale;
     PERFORM publish_missed_changes(array_agg(show_id), array_agg(revision), array_agg(cancelled))
        FROM aside_sale;
 END $_$;
@@ -2986,28 +2987,25 @@ CREATE FUNCTION restore_archived_sale() RETURNS trigger
     SET search_path TO '$user', 'public'
     AS $$
 BEGIN
-    INSERT INTO taken_seat (show_id, seat, number)
-    SELECT show_id, unnest(seats), number FROM booking
-     WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed', 'blocked')
-        ON CONFLICT DO NOTHING;
-    INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
-    SELECT show_id, owner_id, sum(cardinality(seats)), greatest(sum(cardinality(seats)), NEW.owner_seats_max),
-           count(*) FILTER (WHERE state IN ('held', 'paying') AND claim_id LIKE '%@%')
-      FROM booking
-     WHERE show_id = NEW.show_id AND state IN ('held', 'paying', 'confirmed') AND counts
-  GROUP BY show_id, owner_id
-        ON CONFLICT (show_id, owner_id) DO UPDATE
-       SET seats = excluded.seats, seats_max = excluded.seats_max, holds = excluded.holds;
-    INSERT INTO party_count (show_id, party, seats)
-    SELECT show_id, split_part(claim_id, '@', 2), sum(cardinality(seats))
-      FROM booking
-     WHERE show_id = NEW.show_id AND claim_id LIKE '%@%'
-       AND (state IN ('held', 'paying') OR state = 'confirmed' AND was_free(booking))
-  GROUP BY 1, 2
-        ON CONFLICT (show_id, party) DO UPDATE SET seats = excluded.seats;
+    PERFORM return_archived_rows(NEW);
     NEW.archived_at := NULL;
     NEW.purged_at := NULL;
     RETURN NEW;
+END $$;
+
+CREATE FUNCTION restore_missed_sales(p_show bigint[], p_closes_at timestamp with time zone[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_sale sale;
+BEGIN
+    FOR v_sale IN
+        SELECT sale.* FROM sale JOIN unnest(p_show, p_closes_at) AS old (show_id, closes_at) USING (show_id)
+         WHERE sale.archived_at IS NOT NULL AND sale.closes_at <> old.closes_at
+    LOOP
+        PERFORM return_archived_rows(v_sale);
+        UPDATE sale SET archived_at = NULL, purged_at = NULL WHERE show_id = v_sale.show_id;
+    END LOOP;
 END $$;
 
 CREATE FUNCTION retake_seats(p_booking booking) RETURNS boolean
@@ -3037,6 +3035,52 @@ BEGIN
     DELETE FROM taken_seat
      WHERE show_id = p_booking.show_id AND seat = ANY (p_booking.seats) AND number = p_booking.number;
     RETURN false;
+END $$;
+
+CREATE TABLE sale (
+    show_id bigint NOT NULL,
+    epoch bigint DEFAULT 1 NOT NULL,
+    map_stale boolean DEFAULT true NOT NULL,
+    marked_at timestamp with time zone DEFAULT now() NOT NULL,
+    opens_at timestamp with time zone NOT NULL,
+    closes_at timestamp with time zone NOT NULL,
+    cancelled boolean DEFAULT false NOT NULL,
+    owner_seats_max integer NOT NULL,
+    revision bigint NOT NULL,
+    emptied_at timestamp with time zone,
+    archived_at timestamp with time zone,
+    purged_at timestamp with time zone,
+    hidden boolean DEFAULT false NOT NULL,
+    has_waitlist boolean DEFAULT false NOT NULL,
+    filed_at timestamp with time zone,
+    filed_as text,
+    CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
+);
+
+CREATE FUNCTION return_archived_rows(p_sale sale) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO taken_seat (show_id, seat, number)
+    SELECT show_id, unnest(seats), number FROM booking
+     WHERE show_id = p_sale.show_id AND state IN ('held', 'paying', 'confirmed', 'blocked')
+        ON CONFLICT DO NOTHING;
+    INSERT INTO owner_count (show_id, owner_id, seats, seats_max, holds)
+    SELECT show_id, owner_id, sum(cardinality(seats)),
+           greatest(sum(cardinality(seats)), p_sale.owner_seats_max),
+           count(*) FILTER (WHERE state IN ('held', 'paying') AND claim_id LIKE '%@%')
+      FROM booking
+     WHERE show_id = p_sale.show_id AND state IN ('held', 'paying', 'confirmed') AND counts
+  GROUP BY show_id, owner_id
+        ON CONFLICT (show_id, owner_id) DO UPDATE
+       SET seats = excluded.seats, seats_max = excluded.seats_max, holds = excluded.holds;
+    INSERT INTO party_count (show_id, party, seats)
+    SELECT show_id, split_part(claim_id, '@', 2), sum(cardinality(seats))
+      FROM booking
+     WHERE show_id = p_sale.show_id AND claim_id LIKE '%@%'
+       AND (state IN ('held', 'paying') OR state = 'confirmed' AND was_free(booking))
+  GROUP BY 1, 2
+        ON CONFLICT (show_id, party) DO UPDATE SET seats = excluded.seats;
 END $$;
 
 CREATE FUNCTION return_cards_over(p_show bigint[], p_number bigint[], p_attempt integer[], p_card text[]) RETURNS void
@@ -3132,26 +3176,6 @@ BEGIN
       FROM unnest(v_show, v_number) AS a (show_id, number)
       JOIN booking AS b USING (show_id, number);
 END $$;
-
-CREATE TABLE sale (
-    show_id bigint NOT NULL,
-    epoch bigint DEFAULT 1 NOT NULL,
-    map_stale boolean DEFAULT true NOT NULL,
-    marked_at timestamp with time zone DEFAULT now() NOT NULL,
-    opens_at timestamp with time zone NOT NULL,
-    closes_at timestamp with time zone NOT NULL,
-    cancelled boolean DEFAULT false NOT NULL,
-    owner_seats_max integer NOT NULL,
-    revision bigint NOT NULL,
-    emptied_at timestamp with time zone,
-    archived_at timestamp with time zone,
-    purged_at timestamp with time zone,
-    hidden boolean DEFAULT false NOT NULL,
-    has_waitlist boolean DEFAULT false NOT NULL,
-    filed_at timestamp with time zone,
-    filed_as text,
-    CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
-);
 
 CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_is_done boolean, p_by_ledger boolean) RETURNS text
     LANGUAGE sql STABLE

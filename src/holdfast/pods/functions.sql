@@ -255,6 +255,7 @@ BEGIN
                FROM pg_attribute
               WHERE attrelid = 'sale'::regclass AND attnum > 0 AND NOT attisdropped
                 AND attname <> ALL (p_published));
+    PERFORM restore_missed_sales(array_agg(show_id), array_agg(closes_at)) FROM aside_sale;
     PERFORM publish_missed_changes(array_agg(show_id), array_agg(revision), array_agg(cancelled))
        FROM aside_sale;
 END $$;
