@@ -40,7 +40,7 @@ async def test_a_load_that_began_before_a_drop_is_not_cached() -> None:
     cache.drop(1)
     source.may_return.set()
 
-    assert await loading == "member"  # its caller asked before the change
+    assert await loading == "member"  # it was called before the change
     assert cache.peek(1) is None
     assert await cache.get(1) == "removed"
     assert cache.peek(1) == "removed"

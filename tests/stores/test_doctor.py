@@ -163,6 +163,19 @@ async def test_a_worker_is_seen_by_its_lease_and_a_backup_by_its_record(app: App
     assert (await load_backup_age(postgres) or 99) < 10
 
 
+async def test_a_worker_that_was_restarted_is_waited_for(app: App, postgres: Postgres) -> None:
+    """A doctor right after `systemctl restart` must not say that none runs."""
+    _, one_beat = beat(Turns(postgres))
+    await one_beat()
+    await postgres.execute("UPDATE job_turn SET due_at = now() - interval '2 s'")
+
+    looking = asyncio.create_task(look(replace(app.config, gateway="none"), "workers"))
+    await asyncio.sleep(1)
+    await one_beat()
+
+    assert health_of(await looking) == ["ok"]
+
+
 def health_of(found: Sequence[Finding]) -> list[str]:
     return [one.health.value for one in found]
 

@@ -3,8 +3,10 @@
 A lease also ends when a worker hangs, or cannot reach the ledger: then it does no work either.
 """
 
+import asyncio
+import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from holdfast.engines.loop import Job
 from holdfast.engines.metrics import metrics
@@ -14,6 +16,9 @@ from holdfast.engines.turns import Turns
 Q = Queries("holdfast.engines", "turns")
 BEAT_PAUSE_S = 5.0  # the lease is 20 s: a worker that died is missed after that
 BEAT = "worker_beat"
+RETURNS_WITHIN_S = 2 * BEAT_PAUSE_S  # a worker that was restarted
+RESTARTED = timedelta(minutes=1)  # its lease ended this recently at most
+LOOK_AGAIN_S = 0.5
 RECENT_H = 24  # a job that no worker has run for longer was renamed or removed
 
 
@@ -27,6 +32,17 @@ class WorkerFacts:
 async def load_workers(connection: Queryable) -> WorkerFacts:
     row = require_row(await connection.fetchrow(Q.workers, BEAT, RECENT_H))
     return WorkerFacts(row["is_alive"], row["lease_end"], tuple(row["idle"]))
+
+
+async def wait_for_workers(connection: Queryable) -> WorkerFacts:
+    """Where one has just stopped, another one may have been started: it reports some seconds later."""
+    give_up_at = time.monotonic() + RETURNS_WITHIN_S
+    while True:
+        found = await load_workers(connection)
+        has_just_ended = found.lease_end is not None and datetime.now(UTC) - found.lease_end < RESTARTED
+        if found.is_alive or not has_just_ended or time.monotonic() > give_up_at:
+            return found
+        await asyncio.sleep(LOOK_AGAIN_S)
 
 
 def beat(turns: Turns) -> tuple[float, Job]:

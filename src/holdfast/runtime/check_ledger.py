@@ -22,7 +22,7 @@ from holdfast.engines.migrate import plan, steps
 from holdfast.engines.postgres import Queryable
 from holdfast.engines.standbys import find_standby_fault, is_standby, load_standbys
 from holdfast.engines.startup_checks import EngineFacts, connect, ledger_facts
-from holdfast.engines.worker_beat import WorkerFacts, load_workers
+from holdfast.engines.worker_beat import WorkerFacts, wait_for_workers
 from holdfast.runtime.check_machine import count_processes, judge_room
 from holdfast.runtime.check_settings import Finding, Severity, is_trial
 
@@ -62,7 +62,7 @@ async def check_ledger(config: Config, given: Config) -> AsyncIterator[Finding]:
 
 
 async def _check_work(connection: Queryable, config: Config, trial: bool) -> AsyncIterator[Finding]:
-    yield judge_workers(await load_workers(connection), trial=trial)
+    yield judge_workers(await wait_for_workers(connection), trial=trial)
     for finding in judge_dead_letters(await count_dead_letters(connection)):
         yield finding
     yield judge_backup(await load_backup_age(connection), config.backup_age_max_h, trial=trial)
