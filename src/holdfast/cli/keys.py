@@ -58,7 +58,8 @@ def rotate_ticket_keys(
     """Make a new key that signs tickets. What older ones have signed stays good.
 
     With `--revoke` the codes and links of older keys are refused at the door (`revoked_code`), and owners of
-    tickets for shows to come get new ones by e-mail. Gates follow with their next pack.
+    tickets for shows to come get new ones by e-mail. Gates follow with their next pack. Passes of waiting
+    rooms are refused within half a minute, in every process and pod.
     """
     if show and not revoke:
         raise OperatorError("--show is for --revoke: a key that is not revoked signs for every show")
