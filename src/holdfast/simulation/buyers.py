@@ -108,9 +108,8 @@ class Buyers:
             )
 
     async def run_level(self, at_once: int, seconds: float) -> Level:
-        measured = LevelTimes()
-        before = await self._warm_up(at_once, measured)
-        began = time.perf_counter()
+        before = await self._shop.read_metrics()
+        measured, began = LevelTimes(), time.perf_counter()
         stop_at = began + seconds
         await asyncio.gather(*(self._buy_until(stop_at, measured) for _ in range(at_once)))
         took_s = time.perf_counter() - began
@@ -125,18 +124,6 @@ class Buyers:
             failures=measured.failures,
             used=used,
         )
-
-    async def _warm_up(self, at_once: int, measured: LevelTimes) -> dict[str, float]:
-        """One purchase of each buyer. Returns the metrics after it; of its purchases only failures count.
-
-        More buyers than before make the installation open connections. A level is short: they would look as
-        if there were too few.
-        """
-        before, warming = await self._shop.read_metrics(), LevelTimes()
-        await asyncio.gather(*(self._buy(warming) for _ in range(at_once)))
-        measured.failures.update(warming.failures)
-        used = await self._read_used(before, len(warming.steps["hold"]))
-        return {name: before.get(name, 0.0) + value for name, value in used.items()}
 
     async def _read_used(self, before: dict[str, float], holds: int) -> dict[str, float]:
         """Once all processes have written what they did for us."""

@@ -66,9 +66,7 @@ async def _climb(buyers: Buyers, options: RehearsalOptions, progress: Progress) 
     give_up_at = time.monotonic() + options.seconds
     for at_once in steps(options.first, options.at_once):
         progress("buyers at once", at_once, options.at_once)
-        level = await buyers.run_level(at_once, options.level_s)
-        if level.purchases or level.failures or not levels:  # otherwise its warm-up bought the last seats
-            levels.append(level)
+        levels.append(await buyers.run_level(at_once, options.level_s))
         if buyers.is_over or time.monotonic() > give_up_at or (at_once > 4 and is_saturated(levels)):
             break
     return levels
