@@ -110,6 +110,7 @@ class LocalScene:
         self._jobs = self._build_jobs()
 
     async def doctor(self) -> Sequence[FindingPage]:
+        await self.look()  # a worker renews its lease whether or not an alert is evaluated
         return [finding.page() async for finding in findings(self._app.config)]
 
     async def evaluate(self, expression: str) -> Sequence[Any]:
