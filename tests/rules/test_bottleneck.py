@@ -46,6 +46,8 @@ def test_metrics_are_added_up_over_their_labels() -> None:
     [
         ({"holdfast_gateway_seconds_sum": 9.0}, "gateway"),
         ({"holdfast_postgres_wait_seconds_sum": 5.0}, "database pool"),
+        # Of one busy worker with six connections, three in use: more of them would change nothing.
+        ({"holdfast_postgres_wait_seconds_sum": 2.2}, "web workers"),
         ({"holdfast_hold_batch_seconds_sum": 1.2, "holdfast_hold_batch_seconds_count": 100}, "Redis"),
         ({}, "web workers"),
     ],
